@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap_complete::Shell;
-use ftsh::cli::HEADS;
+use ftsh::cli::options::flags::HEADS;
 use ftsh::cli::options::{INSTEAD_OF_SCRIPT, Spec, TABLE};
 use ftsh_syntax::backoff::PolicyKind;
 use ftsh_syntax::clauses::{self, ClauseRow, ValueForm};

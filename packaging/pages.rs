@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 
 use clap_complete::Shell;
-use ftsh::cli::flags;
+use ftsh::cli::options::flags;
 
 use self::manual::Page;
 

@@ -96,7 +96,9 @@ fn a_script_on_standard_input() {
 #[test]
 fn help_lists_the_options() {
     let help = Ftsh::new().arg("--help").success().text();
-    for argument in ftsh::cli::flags::command().get_arguments().filter(|it| !it.is_hide_set()) {
+    for argument in
+        ftsh::cli::options::flags::command().get_arguments().filter(|it| !it.is_hide_set())
+    {
         let short = argument.get_short().map(|short| format!("-{short}"));
         let long = argument.get_long().map(|long| format!("--{long}"));
         for name in short.into_iter().chain(long) {

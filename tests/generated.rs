@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use ftsh::cli::{options, topics};
+use ftsh::cli::options::{self, topics};
 use ftsh_machine::builtins;
 use ftsh_machine::functions;
 use ftsh_syntax::backoff;

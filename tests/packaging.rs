@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-use ftsh::cli::HEADS;
+use ftsh::cli::options::flags::HEADS;
 use ftsh::cli::options::{Spec, TABLE};
 use ftsh_syntax::clauses;
 

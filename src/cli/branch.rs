@@ -13,8 +13,8 @@ use anyhow::{Result, anyhow};
 use bstr::{BString, ByteSlice};
 use nix::unistd::{close, dup2_stdin, gethostname};
 
-use super::blocking_io::BlockingIo;
-use super::{end, messages, options};
+use crate::cli::messages::{self, BlockingIo, NOTHING_WAS_RUN, end};
+use crate::cli::options;
 use ftsh_cluster as cluster;
 use ftsh_machine::control::Controller;
 use ftsh_machine::driver::{self, Interactive};
@@ -91,7 +91,7 @@ pub(super) fn serve() -> Result<Outcome> {
 
 fn refuse(reason: &str) -> Result<Outcome> {
     send(&ToHead::Refused(reason.into()))?;
-    Ok(Outcome::Exited(super::NOTHING_WAS_RUN))
+    Ok(Outcome::Exited(NOTHING_WAS_RUN))
 }
 
 fn send(message: &ToHead) -> Result<()> {

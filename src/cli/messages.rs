@@ -1,20 +1,27 @@
-//! Messages of the shell on standard output and standard error.
+//! Messages of the shell on standard output and standard error, and its exit.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use anyhow::{Error, anyhow};
+use anyhow::{Error, Result, anyhow};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::blocking_io::BlockingIo;
 use ftsh_ide::lint::Warning;
 use ftsh_machine::Outcome;
+use ftsh_machine::event::CommandStatus;
 use ftsh_machine::secrets::Secrets;
+use ftsh_process as process;
 use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
 use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
+
+/// Exit status of wrong usage and of other errors before a script starts.
+pub(super) const NOTHING_WAS_RUN: u8 = 2;
 
 /// Maximum wait for the reader of the final messages.
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -23,7 +30,7 @@ const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) fn print_text(text: &str) -> Outcome {
     let mut out = BlockingIo(io::stdout());
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             let message = format!("can't write to standard output: {}", plain(&error));
             print_message(Slug::Output, message);
             Outcome::Exited(1)
@@ -102,4 +109,59 @@ pub(super) fn report_panics() {
         non_blocking_writer::wait(Some(FINAL_WRITE_TIMEOUT));
         std::process::abort();
     }));
+}
+
+/// Ends this process with the status of its work, after all output is written.
+pub(super) fn end(result: Result<Outcome>) -> ! {
+    let code = match result {
+        Ok(Outcome::Interrupted(signal)) => process::end(CommandStatus::Signaled(signal)),
+        Ok(outcome) => outcome.exit_code(),
+        Err(error) => {
+            print_error(&error);
+            NOTHING_WAS_RUN
+        }
+    };
+    non_blocking_writer::wait(None);
+    process::end(CommandStatus::Exited(code.into()))
+}
+
+/// Standard input or output of the shell, which another process may have made non-blocking. Operations
+/// wait where those of a non-blocking descriptor would fail.
+pub(super) struct BlockingIo<T>(pub T);
+
+impl<T: AsFd> BlockingIo<T> {
+    fn until_done<R>(
+        &mut self,
+        events: PollFlags,
+        mut action: impl FnMut(&mut T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        // The Rust runtime opens /dev/null in place of a closed standard descriptor.
+        if process::was_closed(self.0.as_fd().as_raw_fd()) {
+            return Err(Errno::EBADF.into());
+        }
+        loop {
+            match action(&mut self.0) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    poll(&mut [PollFd::new(self.0.as_fd(), events)], PollTimeout::NONE)?;
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+impl<T: AsFd + Read> Read for BlockingIo<T> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.until_done(PollFlags::POLLIN, |it| it.read(room))
+    }
+}
+
+impl<T: AsFd + Write> Write for BlockingIo<T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.until_done(PollFlags::POLLOUT, |it| it.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.until_done(PollFlags::POLLOUT, Write::flush)
+    }
 }

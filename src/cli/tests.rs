@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use super::flags::{self, Request};
-use super::options::TABLE;
-use super::plan::{Action, RunPlan};
-use super::resolve::ProcessContext;
-use super::source::ScriptSource;
-use super::topics::{self, OF_COMMANDS, WITHOUT_OPTION};
+use crate::cli::options::flags::{self, Request};
+use crate::cli::options::topics::{self, OF_COMMANDS};
+use crate::cli::options::{TABLE, WITHOUT_OPTION};
+use crate::cli::plan::resolve::ProcessContext;
+use crate::cli::plan::source::ScriptSource;
+use crate::cli::plan::{Action, RunPlan};
 use crate::log::Format;
 use ftsh_ide::help;
 use ftsh_machine::Time;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use super::super::messages::usage;
+use crate::cli::messages::usage;
 use nix::errno::Errno;
 use nix::unistd::geteuid;
 

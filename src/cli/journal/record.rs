@@ -10,10 +10,10 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use bstr::BString;
 
-use super::super::messages::print_message;
 use super::journal_file::JournalFile;
 use super::moment::since_1970;
 use super::start;
+use crate::cli::messages::print_message;
 use ftsh_journal::{Beginning, Journal, Recorder, ReplayResult, ReplayedWorld, Writer, elapsed};
 use ftsh_machine::driver::{self, Durable};
 use ftsh_machine::effect::Environment;

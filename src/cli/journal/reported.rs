@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use anyhow::Result;
 
-use super::super::messages::print_message;
 use super::journal_file::JournalFile;
 use super::output;
+use crate::cli::messages::print_message;
 use ftsh_journal::{Over, last, report};
 use ftsh_machine::event::CommandStatus;
 use ftsh_process::AtEnd;

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-use super::super::messages::{print_note, usage};
-use super::super::source::ScriptSource;
 use super::journal_file::{EarlierRun, JournalFile};
 use super::moment::moment;
 use super::record::{Recording, RunOrigin, write_end};
 use super::sourced::SourcedFiles;
 use super::start;
+use crate::cli::messages::{print_note, usage};
+use crate::cli::plan::source::ScriptSource;
 use ftsh_journal::{Journal, Over, replay};
 use ftsh_machine::record::{Level, LogRecord};
 use ftsh_machine::secrets::Secrets;

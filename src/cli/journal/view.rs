@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-use super::super::blocking_io::BlockingIo;
-use super::super::messages::{print_note, print_text, usage};
-use super::super::plan::{JournalView, RunPlan};
 use super::journal_file::{content, is_done_with, is_locked, latest_pid};
 use super::moment::{moment, timestamp};
 use super::start;
+use crate::cli::messages::BlockingIo;
+use crate::cli::messages::{print_note, print_text, usage};
+use crate::cli::plan::{JournalView, RunPlan};
 use crate::log::{LineRenderer, LogStyle, signal_name};
 use crate::timeline::{self, Timeline};
 use ftsh_journal::{Journal, Over, Unreadable, elapsed, replay};

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, anyhow};
 
-use crate::cli::values::BadValue;
+use crate::cli::options::values::BadValue;
 
 /// First heading in the help, for options without a heading of their own.
 const GENERAL: &str = "General";
@@ -51,7 +51,7 @@ pub struct Setting<T> {
 }
 
 /// Defaults of the fields.
-pub(super) const PLAIN: Spec = Spec {
+pub(crate) const PLAIN: Spec = Spec {
     names: &[],
     value: None,
     is_optional: false,

@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use anyhow::{Error, Result};
 
-use super::super::messages::usage;
 use super::help::form;
 use super::mistake::{self, Mark, marked};
+use crate::cli::messages::usage;
+use crate::cli::options::flags::head;
 use ftsh_syntax::ast::{CommandKind, Expr, For, Script, Try};
 use ftsh_syntax::clauses::TryClauses;
 use ftsh_syntax::engine::EngineId;
@@ -94,7 +95,7 @@ impl Head {
     ///
     /// Fails with one line that marks the wrong word.
     pub(super) fn read(pieces: &[Piece], words: &[OsString], start: usize) -> Result<Self> {
-        let keyword = super::head(&words[start]).ok_or_else(|| {
+        let keyword = head(&words[start]).ok_or_else(|| {
             usage(
                 Slug::PrefixHead,
                 format_args!(

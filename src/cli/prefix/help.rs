@@ -2,8 +2,6 @@
 
 use std::fmt::Write as _;
 
-use super::line::asks_for_help;
-use crate::cli::flags::Flags;
 use ftsh_syntax::clauses;
 use ftsh_syntax::engine::EngineId;
 
@@ -82,13 +80,9 @@ pub(super) fn form(head: &str) -> &'static str {
     TOPICS.iter().find(|topic| topic.head == head).map_or("", |topic| topic.forms[0])
 }
 
-/// Returns the text that a command line asks for, if it asks for help about a head.
-pub(crate) fn help(flags: &Flags) -> Option<String> {
-    let head = super::is_prefix(flags).then(|| asks_for_help(&flags.words)).flatten()?;
-    TOPICS.iter().find(|topic| topic.head == head).map(text)
-}
-
-fn text(topic: &Topic) -> String {
+/// Returns the text about a head.
+pub(super) fn text(head: &str) -> Option<String> {
+    let topic = TOPICS.iter().find(|topic| topic.head == head)?;
     let mut text = String::new();
     for (at, form) in topic.forms.iter().enumerate() {
         let title = if at == 0 { "Usage:" } else { "      " };
@@ -114,8 +108,10 @@ fn text(topic: &Topic) -> String {
     for example in topic.examples {
         let _ = writeln!(text, "  ftsh {example}");
     }
-    text + "\nOptions of ftsh stand before the first head, and several heads nest from left to right.\n\
-            `ftsh -p` before the line prints the script that the line stands for.\n"
+    Some(
+        text + "\nOptions of ftsh stand before the first head, and several heads nest from left to right.\n\
+            `ftsh -p` before the line prints the script that the line stands for.\n",
+    )
 }
 
 /// Wraps a paragraph at 78 columns, with a margin.

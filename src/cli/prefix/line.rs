@@ -4,10 +4,11 @@ use std::ffi::{OsStr, OsString};
 
 use anyhow::{Error, Result};
 
-use super::super::messages::usage;
 use super::head::{Head, Piece};
+use super::help;
 use super::mistake::{self, Mark, marked};
-use super::{HEADS, help};
+use crate::cli::messages::usage;
+use crate::cli::options::flags::{HEADS, head};
 use ftsh_syntax::clauses;
 use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::slug::Slug;
@@ -126,7 +127,7 @@ impl<'w> Line<'w> {
                     pieces.push(Piece::File(at));
                     at += 1;
                 }
-            } else if super::head(word).is_some() {
+            } else if head(word).is_some() {
                 break;
             } else {
                 pieces.push(Piece::Raw(at));
@@ -137,7 +138,7 @@ impl<'w> Line<'w> {
     }
 
     fn keyword(&self, at: usize) -> &'static str {
-        self.heads.get(at).and_then(super::head).unwrap_or(HEADS[0])
+        self.heads.get(at).and_then(head).unwrap_or(HEADS[0])
     }
 
     fn is(&self, at: usize, text: &str) -> bool {
@@ -186,7 +187,7 @@ impl<'w> Line<'w> {
 
     /// True if a clause or a head begins here.
     fn ends_list(&self, at: usize) -> bool {
-        super::head(&self.heads[at]).is_some() || opens_clause(&self.heads[at..])
+        head(&self.heads[at]).is_some() || opens_clause(&self.heads[at..])
     }
 }
 
@@ -208,8 +209,7 @@ fn opens_clause(words: &[OsString]) -> bool {
 pub(super) fn asks_for_help(words: &[OsString]) -> Option<&'static str> {
     let is_asking = |word: &OsStr| help::WORDS.iter().any(|help| word == *help);
     let pairs = words.windows(2).take_while(|pair| pair[0] != END);
-    let after_head =
-        pairs.filter(|pair| is_asking(&pair[1])).find_map(|pair| super::head(&pair[0]));
+    let after_head = pairs.filter(|pair| is_asking(&pair[1])).find_map(|pair| head(&pair[0]));
     // After whole heads no word but a request for help can be the last.
     let at_end = || match words {
         [heads @ .., last] if is_asking(last) && !heads.iter().any(|word| word == END) => {

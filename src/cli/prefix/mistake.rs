@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use anyhow::Error;
 
-use super::super::messages::usage;
+use crate::cli::messages::usage;
 use crate::cli::options::TABLE;
 use ftsh_syntax::SyntaxError;
 use ftsh_syntax::diagnostic::printable;

@@ -15,13 +15,8 @@ use std::ffi::OsString;
 
 use anyhow::Result;
 
-pub(super) use self::help::help;
-use self::line::Line;
-use super::flags::Flags;
-use super::options;
-
-/// Words that begin a command line of this form.
-pub const HEADS: [&str; 5] = ["try", "limit", "forany", "forall", "on"];
+use self::line::{Line, asks_for_help};
+use crate::cli::options::flags::{Flags, HEADS};
 
 /// A command line that begins with a head.
 #[derive(Debug)]
@@ -57,13 +52,8 @@ impl Prefix {
     }
 }
 
-/// Returns true if the words after the options begin with a head.
-pub(super) fn is_prefix(flags: &Flags) -> bool {
-    let has_script = !options::INSTEAD_OF_SCRIPT.iter().any(|option| flags.has(option));
-    has_script && flags.words.first().is_some_and(|word| head(word).is_some())
-}
-
-/// Returns the head with this name.
-pub(super) fn head(word: &OsString) -> Option<&'static str> {
-    HEADS.into_iter().find(|head| word == head)
+/// Returns the text that a command line asks for, if it asks for help about a head.
+pub(super) fn help(flags: &Flags) -> Option<String> {
+    let head = flags.is_prefix().then(|| asks_for_help(&flags.words)).flatten()?;
+    help::text(head)
 }

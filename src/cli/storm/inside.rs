@@ -9,9 +9,10 @@ use anyhow::{Context, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, pause};
 
-use crate::cli::covered::PROGRAM;
 use crate::cli::journal::Recorded;
-use crate::cli::plan::{Action, CronMode, JournalPlan, RunPlan, StartPlan};
+use crate::cli::options::values::CronMode;
+use crate::cli::plan::{Action, JournalPlan, RunPlan, StartPlan};
+use crate::cli::preview::covered::PROGRAM;
 use ftsh_cluster::ClusterDriver;
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::{Deadline, Machine, Outcome, Time};

@@ -9,8 +9,8 @@ use std::process::Stdio;
 use nix::sys::stat::{SFlag, fstat};
 
 use super::inside::{INSIDE, StormFiles};
-use crate::cli::covered;
 use crate::cli::messages::report;
+use crate::cli::preview::covered;
 use ftsh_layers::{Attempt, ChangeKind, Directories};
 use ftsh_process as process;
 use ftsh_storm::{Changes, RunEnd, RunSpec, RunTrace, StormWorld, TreeEntry};

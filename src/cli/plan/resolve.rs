@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 
-use super::messages::usage;
+use crate::cli::messages::usage;
 use bstr::BString;
 
-use super::flags::{Flags, Lock};
-use super::lock::LockLocation;
-use super::options::{self, KILL_TIMEOUT, REDACT, Setting, Spec};
-use super::plan::{
+use crate::cli::lock::LockLocation;
+use crate::cli::options::flags::{Flags, Lock};
+use crate::cli::options::values::{self, BadValue};
+use crate::cli::options::{self, KILL_TIMEOUT, REDACT, Setting, Spec};
+use crate::cli::plan::source::ScriptSource;
+use crate::cli::plan::{
     Action, CronMode, JournalPlan, JournalView, ReportingPlan, RunPlan, ScriptPlan, StartPlan,
     WhenBusy,
 };
-use super::prefix::{Prefix, is_prefix};
-use super::source::ScriptSource;
-use super::values::{self, BadValue};
+use crate::cli::prefix::Prefix;
 use crate::log::Format;
 use crate::state;
 use ftsh_cluster::ClusterConfig;
@@ -42,10 +42,10 @@ const CHANNELS: &str = "FTSH_CHANNELS";
 const DURATIONS: &str = "FTSH_DURATIONS";
 
 /// Variable that holds the deadline of the run.
-pub(super) const DEADLINE: &str = "FTSH_DEADLINE";
+pub(crate) const DEADLINE: &str = "FTSH_DEADLINE";
 
 /// Context of this process that options are resolved in.
-pub(super) struct ProcessContext<'a> {
+pub(crate) struct ProcessContext<'a> {
     /// Lookup of a variable in the environment.
     pub variable: &'a dyn Fn(&str) -> Option<OsString>,
     /// Kill timeout of a process that inherits this one.
@@ -231,7 +231,7 @@ impl Resolver<'_> {
 
     /// Returns the script and its arguments.
     fn program(&self) -> Result<(ScriptSource, Vec<BString>)> {
-        if is_prefix(self.flags) {
+        if self.flags.is_prefix() {
             let prefix = Prefix::read(&self.flags.words)?;
             return Ok((ScriptSource::Prefix(prefix), vec!["ftsh".into()]));
         }
@@ -311,7 +311,7 @@ impl Resolver<'_> {
 
 impl RunPlan {
     /// Resolves options and environment. Options take precedence.
-    pub(super) fn resolve(flags: &Flags, context: &ProcessContext) -> Result<Self> {
+    pub(crate) fn resolve(flags: &Flags, context: &ProcessContext) -> Result<Self> {
         let secrets = secrets(flags.values(&REDACT.option), context)?;
         let hidden = secrets.clone();
         Self::examined(flags, context, secrets)
@@ -464,7 +464,7 @@ impl RunPlan {
 }
 
 /// Returns the secrets that are known before the run.
-pub(super) fn secrets(typed: &[OsString], context: &ProcessContext) -> Result<Secrets> {
+pub(crate) fn secrets(typed: &[OsString], context: &ProcessContext) -> Result<Secrets> {
     let given = context.get("FTSH_REDACT").unwrap_or_default();
     let mut names = context.inherited(&REDACT)?.unwrap_or_default();
     for name in typed {
@@ -478,7 +478,7 @@ pub(super) fn secrets(typed: &[OsString], context: &ProcessContext) -> Result<Se
 }
 
 /// Returns the directory of channels, if it is not the usual one.
-pub(super) fn channels(context: &ProcessContext) -> Option<PathBuf> {
+pub(crate) fn channels(context: &ProcessContext) -> Option<PathBuf> {
     Some(context.directory.join(context.get(CHANNELS)?))
 }
 

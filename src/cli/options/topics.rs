@@ -1,16 +1,7 @@
 //! Topics of `help` at the prompt about options and variables of the environment.
 
-use super::options::TABLE;
+use super::{TABLE, WITHOUT_OPTION};
 use ftsh_ide::help::ProgramTopic;
-
-/// Variables of the environment without an option.
-pub const WITHOUT_OPTION: [(&str, &str); 5] = [
-    ("FTSH_REDACT", "values to hide as --redact does, one a line"),
-    ("FTSH_CHANNELS, _DURATIONS", "directories of channels and of durations for usual"),
-    ("FTSH_LOCK_DIR", "directory of the locks of --lock without FILE"),
-    ("FTSH_EXPMIN, _EXPMAX, _EXPFACTOR, _EXPRAND", "delays, as in the ftsh of 2003"),
-    ("FTSH_DEADLINE", "a limit for the whole run, in seconds since 1970"),
-];
 
 /// Variables that commands find in their environment.
 pub const OF_COMMANDS: [(&str, &str); 4] = [

@@ -1,13 +1,16 @@
 //! Plan of a run: all decisions of options and environment, grouped by the part that receives them.
 
+pub(super) mod resolve;
+pub(super) mod source;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use bstr::BString;
 
-use super::lock;
-use super::source::ScriptSource;
-use super::values::Words;
+use self::source::ScriptSource;
+use crate::cli::lock;
+use crate::cli::options::values::{CronMode, WhenBusy};
 use crate::log::Format;
 use ftsh_cluster::ClusterConfig;
 use ftsh_machine::{Config, Deadline};
@@ -106,47 +109,6 @@ pub(super) struct StartPlan {
     pub lock_wait: Duration,
     /// End of the run when another one holds the lock or the journal.
     pub when_busy: WhenBusy,
-}
-
-/// End of a run when another one holds the lock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenBusy {
-    /// The run is refused.
-    #[default]
-    Fail,
-    /// The run ends with success.
-    Skip,
-    /// The other run is ended first.
-    Replace,
-}
-
-/// Runs whose output is shown at their end only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CronMode {
-    /// None: output passes at once.
-    #[default]
-    Off,
-    /// Failed runs.
-    Failure,
-    /// Failed runs, and those whose commands wrote to standard error.
-    Errors,
-}
-
-impl CronMode {
-    /// Values of `--cron` and its variable.
-    pub const WORDS: Words<Self> =
-        &[("0", Self::Off), ("1", Self::Failure), ("stderr", Self::Errors)];
-
-    /// Returns true if the output is captured.
-    pub fn is_on(self) -> bool {
-        self != Self::Off
-    }
-}
-
-impl WhenBusy {
-    /// Values of `--lock-busy`.
-    pub const WORDS: Words<Self> =
-        &[("fail", Self::Fail), ("skip", Self::Skip), ("replace", Self::Replace)];
 }
 
 /// Recording of a run.

@@ -8,10 +8,11 @@ use anyhow::{Result, anyhow};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
-use super::lock::{self, HeldLock, LockHolder, LockResult};
-use super::messages::{print_message, redirect_to};
-use super::plan::{CronMode, RunPlan, StartPlan, WhenBusy};
-use super::source::ScriptSource;
+use crate::cli::lock::{self, HeldLock, LockHolder, LockResult};
+use crate::cli::messages::{print_message, redirect_to};
+use crate::cli::options::values::{CronMode, WhenBusy};
+use crate::cli::plan::source::ScriptSource;
+use crate::cli::plan::{RunPlan, StartPlan};
 use crate::log::LogWriter;
 use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::time::Deadline;
@@ -24,10 +25,10 @@ use ftsh_sys::os_error::plain;
 /// Exit status while another run is in progress: `EX_TEMPFAIL` of sysexits.h, a temporary failure.
 const BUSY: u8 = 75;
 /// Exit status when a deadline has passed.
-pub(super) const OUT_OF_TIME: u8 = 124;
+pub(crate) const OUT_OF_TIME: u8 = 124;
 
 /// Begins to capture output, if the plan says so. Messages of the shell are not captured.
-pub(super) fn capture(plan: &RunPlan) -> Result<Option<OutputCapture>> {
+pub(crate) fn capture(plan: &RunPlan) -> Result<Option<OutputCapture>> {
     if !plan.reporting.cron.is_on() {
         return Ok(None);
     }
@@ -49,7 +50,7 @@ pub(super) fn capture(plan: &RunPlan) -> Result<Option<OutputCapture>> {
 
 /// Waits a random part of the splay, then takes the lock: a run in its splay blocks no other run.
 /// Returns the lock, if the plan has one, or the outcome of a run that ends before it begins.
-pub(super) fn wait(
+pub(crate) fn wait(
     plan: &mut RunPlan,
     seed: u64,
     log: &mut LogWriter,
@@ -103,7 +104,7 @@ pub(super) fn wait(
 }
 
 /// Returns the outcome of a run that ends before it begins, because another one is in progress.
-pub(super) fn busy(name: &str, owner: &str, skips: bool, log: &mut LogWriter) -> Outcome {
+pub(crate) fn busy(name: &str, owner: &str, skips: bool, log: &mut LogWriter) -> Outcome {
     if !skips {
         print_message(Slug::NotRun, format!("{name}: not run: {owner}"));
         return Outcome::Exited(BUSY);

@@ -1,5 +1,10 @@
 //! A run of a script: the steps before its first command, in order.
 
+mod arguments;
+mod execute;
+mod preflight;
+mod reporters;
+
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::ffi::OsStr;
@@ -9,14 +14,15 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 
-use super::execute::{RunContext, Workload};
-use super::journal::{self, JournalClaim, Recording, Resumption};
-use super::messages::{print_message, print_note};
-use super::plan::{RunPlan, ScriptPlan, WhenBusy};
-use super::reporters::Reporters;
-use super::resolve::DEADLINE;
-use super::source::UnusableScript;
-use super::{arguments, end, options, preflight};
+use self::execute::{RunContext, Workload};
+use self::reporters::Reporters;
+use crate::cli::journal::{self, JournalClaim, Recording, Resumption};
+use crate::cli::messages::{end, print_message, print_note};
+use crate::cli::options;
+use crate::cli::options::values::WhenBusy;
+use crate::cli::plan::resolve::DEADLINE;
+use crate::cli::plan::source::UnusableScript;
+use crate::cli::plan::{RunPlan, ScriptPlan};
 use crate::repl::{self, Story};
 use ftsh_machine::effect::Environment;
 use ftsh_machine::time::Deadline;

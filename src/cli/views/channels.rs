@@ -1,11 +1,11 @@
 //! `--channels`: state of the channels of a user, in columns.
 
-use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 
-use super::messages::print_text;
+use super::columns;
+use crate::cli::messages::print_text;
 use ftsh_machine::Outcome;
 use ftsh_machine::outcome::Human;
 use ftsh_process::{BreakerSnapshot, ChannelSnapshot, ListedChannel, list_channels};
@@ -14,7 +14,7 @@ const HEAD: [&str; 6] = ["CHANNEL", "PLACES", "WAITING", "TOKENS", "FAILURES", "
 
 /// Prints all channels in `directory`, or else in the user's own directory. An unreadable channel
 /// makes the exit status 1.
-pub(super) fn show(directory: Option<PathBuf>) -> Result<Outcome> {
+pub(crate) fn show(directory: Option<PathBuf>) -> Result<Outcome> {
     let (directory, all) = list_channels(directory).map_err(|reason| anyhow!("{reason}"))?;
     if all.is_empty() {
         return Ok(print_text(&format!("no channels in {}\n", directory.display())));
@@ -28,23 +28,7 @@ pub(super) fn show(directory: Option<PathBuf>) -> Result<Outcome> {
 
 fn render(all: &[ListedChannel]) -> String {
     let head = HEAD.map(str::to_owned).to_vec();
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(all.iter().map(row)).collect();
-    let is_whole = |row: &&Vec<String>| row.len() == HEAD.len();
-    let width = |column: usize| {
-        let cells = rows.iter().filter(|row| column == 0 || is_whole(row));
-        cells.map(|row| row[column].chars().count()).max().unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
-    let mut text = String::new();
-    for row in &rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(line, "{cell:width$}  ");
-        }
-        text += line.trim_end();
-        text.push('\n');
-    }
-    text
+    columns(&std::iter::once(head).chain(all.iter().map(row)).collect::<Vec<_>>())
 }
 
 /// Returns the cells of a channel; `-` for a rule that is not declared.

@@ -11,10 +11,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 
-use super::flags::{self, Flags, Request};
-use super::messages::usage;
-use super::options::{INSTEAD_OF_SCRIPT, TABLE};
-use super::prefix::is_prefix;
+use crate::cli::messages::usage;
+use crate::cli::options::flags::{self, Flags, Request};
+use crate::cli::options::{INSTEAD_OF_SCRIPT, TABLE};
 use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
@@ -22,7 +21,7 @@ use ftsh_sys::os_error::plain;
 const MAX_LINE: u64 = 256;
 
 /// Splits the first word of a command line if the word is the rest of a `#!` line.
-pub(super) fn split(mut words: Vec<OsString>) -> Result<Vec<OsString>> {
+pub(crate) fn split(mut words: Vec<OsString>) -> Result<Vec<OsString>> {
     let [first, script, ..] = words.as_slice() else { return Ok(words) };
     let word = first.as_bytes();
     if !has_space(word) || !(is_joined(word) || stands_in(first, script)?) {
@@ -94,9 +93,9 @@ fn is_reported_later(kind: ErrorKind) -> bool {
 
 /// Adds the options in the first line of the script that `flags` name. Options of the command line
 /// take precedence.
-pub(super) fn complete(mut flags: Flags) -> Result<Request> {
+pub(crate) fn complete(mut flags: Flags) -> Result<Request> {
     let has_script = !INSTEAD_OF_SCRIPT.iter().any(|option| flags.has(option));
-    let has_script = has_script && !is_prefix(&flags);
+    let has_script = has_script && !flags.is_prefix();
     let Some(script) = flags.words.first().filter(|word| has_script && *word != "-").cloned()
     else {
         return Ok(Request::Work(Box::new(flags)));

@@ -4,6 +4,8 @@
 //! not inherit the lock. The file names the holder, and remains after the run. A later run with a
 //! lock of its own removes the files of scripts.
 
+mod replace;
+
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -13,8 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 
-use super::messages::usage;
-use super::replace;
+use crate::cli::messages::usage;
 use jiff::Timestamp;
 use nix::errno::Errno;
 use nix::unistd::Pid;

@@ -8,9 +8,8 @@ use std::path::PathBuf;
 
 use anyhow::{Error, Result};
 
-use super::blocking_io::BlockingIo;
-use super::messages::{report, usage};
-use super::prefix::Prefix;
+use crate::cli::messages::{BlockingIo, NOTHING_WAS_RUN, report, usage};
+use crate::cli::prefix::Prefix;
 use crate::repl;
 use ftsh_ide::DiskFiles;
 use ftsh_machine::Outcome;
@@ -24,7 +23,7 @@ use ftsh_sys::os_error::plain;
 
 /// Source of a script.
 #[derive(Debug)]
-pub(super) enum ScriptSource {
+pub(crate) enum ScriptSource {
     /// A file, which may be a FIFO or a device.
     File(PathBuf),
     /// Text after `-c`.
@@ -44,7 +43,7 @@ pub(super) enum ScriptSource {
 
 impl ScriptSource {
     /// Returns the name of the script in messages and logs.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
             Self::Text { named: Some(name), .. } => name.to_string_lossy().into_owned(),
@@ -56,7 +55,7 @@ impl ScriptSource {
     }
 
     /// Returns the identity under which durations are recorded; `None` for a prompt.
-    pub(super) fn identity(&self, script: Option<&Script>) -> Option<ScriptIdentity> {
+    pub(crate) fn identity(&self, script: Option<&Script>) -> Option<ScriptIdentity> {
         match self {
             Self::File(path) => Some(ScriptIdentity::File(path.clone())),
             Self::Prompt => None,
@@ -67,7 +66,7 @@ impl ScriptSource {
     }
 
     /// Reads and parses the script, with the files that it uses.
-    pub(super) fn script(&self) -> Result<Script, UnusableScript> {
+    pub(crate) fn script(&self) -> Result<Script, UnusableScript> {
         let (name, bytes) = (self.name(), self.read().map_err(UnusableScript::Unreadable)?);
         let directory = match self {
             Self::File(path) => path.parent().map(ToOwned::to_owned).unwrap_or_default(),
@@ -78,13 +77,13 @@ impl ScriptSource {
     }
 
     /// Reads and parses the script alone.
-    pub(super) fn script_alone(&self) -> Result<Script, UnusableScript> {
+    pub(crate) fn script_alone(&self) -> Result<Script, UnusableScript> {
         let bytes = self.read().map_err(UnusableScript::Unreadable)?;
         parse_bytes(&self.name(), &bytes).map_err(UnusableScript::Invalid)
     }
 
     /// Reads the bytes of the script, without a byte order mark.
-    pub(super) fn read(&self) -> Result<Vec<u8>> {
+    pub(crate) fn read(&self) -> Result<Vec<u8>> {
         let name = self.name();
         let bytes = match self {
             Self::File(path) => File::open(path).and_then(limited),
@@ -109,7 +108,7 @@ impl ScriptSource {
 }
 
 /// Reason why a script cannot be run.
-pub(super) enum UnusableScript {
+pub(crate) enum UnusableScript {
     /// The script cannot be read.
     Unreadable(Error),
     /// The script has syntax errors.
@@ -118,12 +117,12 @@ pub(super) enum UnusableScript {
 
 impl UnusableScript {
     /// Reports syntax errors. Returns the error of an unreadable script, which takes one line.
-    pub(super) fn report(self) -> Result<Outcome> {
+    pub(crate) fn report(self) -> Result<Outcome> {
         match self {
             Self::Unreadable(error) => Err(error),
             Self::Invalid(errors) => {
                 report(&diagnostic::render_all_within(&errors, process::columns()));
-                Ok(Outcome::Exited(super::NOTHING_WAS_RUN))
+                Ok(Outcome::Exited(NOTHING_WAS_RUN))
             }
         }
     }

@@ -13,10 +13,10 @@ use nix::unistd::geteuid;
 use ftsh_sys as sys;
 
 /// Reason why a process is left alone.
-pub(super) type Stranger = &'static str;
+pub(crate) type Stranger = &'static str;
 
 /// Ends the run whose shell has this process id, by SIGTERM, if the run holds the lock.
-pub(super) fn end(pid: i32, lock: &File) -> Result<(), Stranger> {
+pub(crate) fn end(pid: i32, lock: &File) -> Result<(), Stranger> {
     let process = sys::pidfd_open(pid).map_err(|_| "its process cannot be reached")?;
     let directory = PathBuf::from(format!("/proc/{pid}"));
     let owner = fs::metadata(&directory).map_err(|_| "its process cannot be examined")?.uid();

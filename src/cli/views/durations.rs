@@ -1,14 +1,14 @@
 //! `--durations` and `--durations-forget`: durations of earlier attempts, from which `usual` learns.
 
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use bstr::{BStr, ByteSlice};
 
-use super::messages::{print_note, print_text};
-use super::plan::RunPlan;
+use super::columns;
+use crate::cli::messages::{print_note, print_text};
+use crate::cli::plan::RunPlan;
 use ftsh_ide::durations::{DurationSummary, Durations, summaries};
 use ftsh_machine::Outcome;
 use ftsh_machine::durations::history::DurationHistory;
@@ -20,7 +20,7 @@ use ftsh_sys::os_error::plain;
 const HEAD: [&str; 6] = ["LINE", "SAMPLES", "MEDIAN", "P95", "LIMIT", "CLAUSE"];
 
 /// Lookup of durations in the user's directory.
-pub(super) struct RecordedDurations(pub Option<DurationStore>);
+pub(crate) struct RecordedDurations(pub Option<DurationStore>);
 
 impl Durations for RecordedDurations {
     fn of_file(&self, path: &BStr) -> Option<DurationHistory> {
@@ -29,7 +29,7 @@ impl Durations for RecordedDurations {
 }
 
 /// Prints the learned limits of a script, with the durations recorded for each.
-pub(super) fn show(script: &Script, plan: &RunPlan) -> Outcome {
+pub(crate) fn show(script: &Script, plan: &RunPlan) -> Outcome {
     let all = all_summaries(script, plan);
     if all.is_empty() {
         return print_text("the script has no `usual`\n");
@@ -38,7 +38,7 @@ pub(super) fn show(script: &Script, plan: &RunPlan) -> Outcome {
 }
 
 /// Removes the durations recorded for a script and the files that it uses.
-pub(super) fn forget(script: &Script, plan: &RunPlan) -> Result<Outcome> {
+pub(crate) fn forget(script: &Script, plan: &RunPlan) -> Result<Outcome> {
     let Some(store) = &plan.process.durations.store else {
         return Err(anyhow!("no durations are recorded"));
     };
@@ -54,7 +54,7 @@ pub(super) fn forget(script: &Script, plan: &RunPlan) -> Result<Outcome> {
 }
 
 /// Prints a note on each learned limit of a script with samples.
-pub(super) fn note(script: &Script, plan: &RunPlan) {
+pub(crate) fn note(script: &Script, plan: &RunPlan) {
     let all = all_summaries(script, plan).into_iter();
     for (file, summary) in all.filter(|(_, summary)| summary.successes > 0) {
         print_note(&format!("{file}:{}: usual: {}", summary.limit.line, summary.sentence()));
@@ -86,27 +86,16 @@ fn all_summaries(script: &Script, plan: &RunPlan) -> Vec<(String, DurationSummar
 fn render(all: &[(String, DurationSummary)]) -> String {
     let main = all.first().map(|(name, _)| name.as_str()).unwrap_or_default();
     let rows = all.iter().map(|(name, summary)| row(name, name == main, summary));
-    let rows: Vec<[String; 6]> = std::iter::once(HEAD.map(str::to_owned)).chain(rows).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let mut text = String::new();
-    for row in &rows {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let width = width(column).unwrap_or_default();
-            let _ = write!(line, "{cell:width$}  ");
-        }
-        text += line.trim_end();
-        text.push('\n');
-    }
-    text
+    let head = HEAD.map(str::to_owned).to_vec();
+    columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
 }
 
 /// Returns the cells of a limit.
-fn row(name: &str, is_main: bool, summary: &DurationSummary) -> [String; 6] {
+fn row(name: &str, is_main: bool, summary: &DurationSummary) -> Vec<String> {
     let DurationSummary { limit, successes, median, percentile, now } = summary;
     let time = |time: &Option<Duration>| time.map_or("-".to_owned(), |it| Human(it).to_string());
     let line = if is_main { limit.line.to_string() } else { format!("{name}:{}", limit.line) };
     let function = limit.function.as_ref().map(|name| format!(" (in {name})")).unwrap_or_default();
     let clause = format!("{}{function}", limit.head);
-    [line, successes.to_string(), time(median), time(percentile), time(now), clause]
+    vec![line, successes.to_string(), time(median), time(percentile), time(now), clause]
 }

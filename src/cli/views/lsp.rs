@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow};
 
 use super::PathLookup;
 use super::durations::RecordedDurations;
-use super::messages::print_message;
+use crate::cli::messages::print_message;
 use ftsh_ide::known::SessionSnapshot;
 use ftsh_ide::lsp::{ServerContext, serve as serve_editor};
 use ftsh_machine::Outcome;
@@ -20,12 +20,12 @@ use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
 /// Serves an editor until the editor closes the connection.
-pub(super) fn serve(
+pub(crate) fn serve(
     policy: Policy,
     durations: Option<DurationStore>,
     directory: PathBuf,
+    programs: SessionSnapshot,
 ) -> Result<Outcome> {
-    let programs = SessionSnapshot::along_path(&directory, std::env::var_os("PATH"));
     let variables = std::env::vars_os().filter_map(|(name, value)| {
         Some((name.into_string().ok()?, Some(value.into_vec().into())))
     });

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use anyhow::Result;
 
-use super::messages::{print_text, usage};
+use crate::cli::messages::{print_text, usage};
 use ftsh_ide::help;
 use ftsh_machine::Outcome;
 use ftsh_syntax::nearest::nearest;
@@ -19,7 +19,7 @@ const COLUMNS: usize = 80;
 /// # Errors
 ///
 /// No message has the slug.
-pub(super) fn show(slug: Option<&OsString>) -> Result<Outcome> {
+pub(crate) fn show(slug: Option<&OsString>) -> Result<Outcome> {
     let Some(given) = slug else { return Ok(print_text(&list())) };
     let given = given.to_string_lossy();
     let name = given.split_once('[').map_or(&*given, |(_, name)| name.trim_end_matches(']'));

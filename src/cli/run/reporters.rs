@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow};
 
-use super::messages;
-use super::plan::RunPlan;
+use crate::cli::messages;
+use crate::cli::plan::RunPlan;
 use crate::log::{LogStyle, LogWriter, Results, Summary};
 use crate::report;
 use ftsh_machine::record::{Level, LogEvent, LogRecord};
@@ -16,7 +16,7 @@ use ftsh_machine::{Failure, Outcome, Time};
 use ftsh_sys::os_error::plain;
 
 /// Reporters of a run, to people and programs.
-pub(super) struct Reporters {
+pub(crate) struct Reporters {
     log: LogWriter,
     summary: Option<Summary>,
     results: Option<Results>,
@@ -31,7 +31,7 @@ pub(super) struct Reporters {
 
 impl Reporters {
     /// Opens the reporters that the plan names, for the run with this id.
-    pub(super) fn open(plan: &RunPlan, run: u64) -> Result<Self> {
+    pub(crate) fn open(plan: &RunPlan, run: u64) -> Result<Self> {
         let reporting = &plan.reporting;
         let level = plan.machine.log_level;
         let style = LogStyle {
@@ -59,24 +59,24 @@ impl Reporters {
     }
 
     /// Returns the level of records that the reporters need.
-    pub(super) fn level(&self) -> Level {
+    pub(crate) fn level(&self) -> Level {
         let summary = self.summary.is_some().then_some(Summary::LEVEL);
         let results = self.results.is_some().then_some(Results::LEVEL);
         [summary, results].into_iter().flatten().fold(self.level, Level::max)
     }
 
     /// True if a status line may show the state of the run.
-    pub(super) fn is_wordy(&self) -> bool {
+    pub(crate) fn is_wordy(&self) -> bool {
         self.level > Level::NOTHING
     }
 
     /// True if a failure is reported in one line, without a place in a script.
-    pub(super) fn is_brief(&self) -> bool {
+    pub(crate) fn is_brief(&self) -> bool {
         self.is_brief
     }
 
     /// Names the run after its first start.
-    pub(super) fn resume(&mut self, run: u64) {
+    pub(crate) fn resume(&mut self, run: u64) {
         self.log.name_run(&named(run));
         if let Some(results) = &mut self.results {
             results.name_run(&named(run));
@@ -84,7 +84,7 @@ impl Reporters {
     }
 
     /// Counts a record that an earlier start of the run has reported.
-    pub(super) fn recall(&mut self, record: &LogRecord) {
+    pub(crate) fn recall(&mut self, record: &LogRecord) {
         self.log.recall(record);
         if let Some(summary) = &mut self.summary {
             summary.add(record);
@@ -92,7 +92,7 @@ impl Reporters {
     }
 
     /// Reports a record.
-    pub(super) fn report(&mut self, record: &LogRecord) {
+    pub(crate) fn report(&mut self, record: &LogRecord) {
         self.log.write(record);
         if let LogEvent::Hanging { call } = &record.event {
             self.hanging.push(call.clone());
@@ -106,7 +106,7 @@ impl Reporters {
     }
 
     /// Reports the end of a run of `script`.
-    pub(super) fn finish(&mut self, script: &str, outcome: &Outcome, now: Time, secrets: &Secrets) {
+    pub(crate) fn finish(&mut self, script: &str, outcome: &Outcome, now: Time, secrets: &Secrets) {
         let failure = match outcome {
             Outcome::Failed(failure) => Some(Failure::clone(failure)),
             _ => self.log.withheld().cloned(),
@@ -135,7 +135,7 @@ impl Reporters {
     }
 
     /// Returns the log, for records before the run.
-    pub(super) fn log(&mut self) -> &mut LogWriter {
+    pub(crate) fn log(&mut self) -> &mut LogWriter {
         &mut self.log
     }
 }

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-use super::journal::{EndedRun, JournalFile, Recording, SharedJournal};
-use super::lock::HeldLock;
-use super::messages::print_message;
-use super::reporters::Reporters;
-use super::{storm, topics};
+use crate::cli::journal::{EndedRun, JournalFile, Recording, SharedJournal};
+use crate::cli::lock::HeldLock;
+use crate::cli::messages::print_message;
+use crate::cli::options::topics;
+use crate::cli::run::reporters::Reporters;
+use crate::cli::storm;
 use crate::repl::{self, Story};
 use ftsh_cluster::{ClusterConfig, ClusterDriver};
 use ftsh_machine::driver::{self, Driver, Interactive};
@@ -27,7 +28,7 @@ use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
 /// Workload of a process.
-pub(super) enum Workload {
+pub(crate) enum Workload {
     /// Running a script.
     Run(Box<Machine>),
     /// Running a script, with a journal.
@@ -38,7 +39,7 @@ pub(super) enum Workload {
 
 impl Workload {
     /// Returns the file of the journal, and true if the run begins there.
-    pub(super) fn journal_file(&self) -> Option<(&JournalFile, bool)> {
+    pub(crate) fn journal_file(&self) -> Option<(&JournalFile, bool)> {
         match self {
             Self::Run(_) => None,
             Self::Record(recording) => Some((&recording.journal_file, recording.begins())),
@@ -47,7 +48,7 @@ impl Workload {
     }
 
     /// Returns the name of the script when the recorded run began.
-    pub(super) fn name(&self) -> Option<&str> {
+    pub(crate) fn name(&self) -> Option<&str> {
         match self {
             Self::Run(_) => None,
             Self::Record(recording) => Some(recording.name()),
@@ -56,7 +57,7 @@ impl Workload {
     }
 
     /// True if the script may start programs, or use files whose file systems may hang.
-    pub(super) fn needs_supervisor(&self) -> bool {
+    pub(crate) fn needs_supervisor(&self) -> bool {
         match self {
             Self::Run(machine) => machine.needs_supervisor(),
             Self::Record(recording) => recording.machine().needs_supervisor(),
@@ -66,7 +67,7 @@ impl Workload {
 }
 
 /// Context that a workload is executed in.
-pub(super) struct RunContext {
+pub(crate) struct RunContext {
     /// Name of the script.
     pub file: Arc<str>,
     pub reporters: Rc<RefCell<Reporters>>,
@@ -90,7 +91,7 @@ impl RunContext {
     /// # Errors
     ///
     /// Fails if the driver cannot be made, before anything was run.
-    pub(super) fn execute(
+    pub(crate) fn execute(
         mut self,
         workload: Workload,
         supervision: Option<Supervision>,

@@ -13,16 +13,23 @@ use std::path::Path;
 
 use anyhow::{Error, Result};
 
-use super::messages::usage;
+use crate::cli::messages::usage;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::{ContextKind, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 
-use super::lock::may_be_lock;
-use super::options::{self, STATUS, Spec};
-use super::prefix;
+use crate::cli::lock::may_be_lock;
+use crate::cli::options::{self, STATUS, Spec};
 use ftsh_syntax::slug::Slug;
+
+/// Words that begin a command line such as `ftsh try 3 times -- rsync …`.
+pub const HEADS: [&str; 5] = ["try", "limit", "forany", "forall", "on"];
+
+/// Returns the head with this name.
+pub(crate) fn head(word: &OsString) -> Option<&'static str> {
+    HEADS.into_iter().find(|head| word == head)
+}
 
 /// Options and words of a command line.
 #[derive(Debug, Default)]
@@ -47,6 +54,12 @@ impl Flags {
     /// Returns the last value of an option.
     pub fn value(&self, option: &Spec) -> Option<&OsString> {
         self.values(option).last()
+    }
+
+    /// True if the words after the options begin with a head.
+    pub(crate) fn is_prefix(&self) -> bool {
+        let has_script = !options::INSTEAD_OF_SCRIPT.iter().any(|option| self.has(option));
+        has_script && self.words.first().is_some_and(|word| head(word).is_some())
     }
 
     /// Refuses a word after an option as the name of a file if the word looks like another option.
@@ -306,7 +319,7 @@ fn file_of_lock(words: &[OsString], flags: &Flags) -> Result<Option<usize>> {
     let is_after_lock = at > 0 && words[at - 1] == "--lock" && flags.lock() == Some(Lock::Alone);
     let Some(word) = flags.words.first().filter(|_| is_after_lock) else { return Ok(None) };
     let is_script = !flags.has(&options::TEXT)
-        && (prefix::head(word).is_some()
+        && (head(word).is_some()
             || flags.words.len() == 1
             || word == "-"
             || looks_like_script(Path::new(word)));

@@ -2,6 +2,8 @@
 //!
 //! The shell runs again, in overlays over the directories.
 
+pub(super) mod covered;
+
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -9,8 +11,7 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 use ftsh_layers::{Change, Directories};
 
-use super::covered;
-use super::messages::report;
+use crate::cli::messages::report;
 use ftsh_machine::Outcome;
 
 /// First argument of the shell that runs in the overlays.

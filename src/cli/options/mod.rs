@@ -3,7 +3,11 @@
 //! Parsing, help and the completions are generated from [`TABLE`]. A test compares the page on the
 //! command line with it.
 
+pub mod flags;
+pub(super) mod shebang;
 mod spec;
+pub mod topics;
+pub(super) mod values;
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -12,9 +16,7 @@ use bstr::BString;
 
 use self::spec::PLAIN;
 pub use self::spec::{Setting, Spec, short};
-use super::plan::{CronMode, WhenBusy};
-use super::topics;
-use super::values::{self, Words};
+use self::values::{CronMode, WhenBusy, Words};
 use crate::log::Format;
 use ftsh_syntax::backoff::{Policy, PolicyKind};
 use ftsh_syntax::clauses::On;
@@ -577,6 +579,15 @@ pub const STATUS: [(&str, &str); 9] = [
     ),
 ];
 
+/// Variables of the environment without an option.
+pub const WITHOUT_OPTION: [(&str, &str); 5] = [
+    ("FTSH_REDACT", "values to hide as --redact does, one a line"),
+    ("FTSH_CHANNELS, _DURATIONS", "directories of channels and of durations for usual"),
+    ("FTSH_LOCK_DIR", "directory of the locks of --lock without FILE"),
+    ("FTSH_EXPMIN, _EXPMAX, _EXPFACTOR, _EXPRAND", "delays, as in the ftsh of 2003"),
+    ("FTSH_DEADLINE", "a limit for the whole run, in seconds since 1970"),
+];
+
 /// True if a variable of the environment applies to one shell only, not to shells that it starts.
 pub fn is_private(variable: &OsStr) -> bool {
     let private =
@@ -591,7 +602,6 @@ pub fn environment() -> Vec<(String, String)> {
         let blanks = if option.is_repeated { ", with blanks between" } else { "" };
         Some((option.assignment()?, format!("as {}{blanks}{private}", option.name())))
     });
-    let others =
-        topics::WITHOUT_OPTION.into_iter().map(|(name, meaning)| (name.into(), meaning.into()));
+    let others = WITHOUT_OPTION.into_iter().map(|(name, meaning)| (name.into(), meaning.into()));
     of_options.chain(others).collect()
 }

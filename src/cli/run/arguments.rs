@@ -2,8 +2,7 @@
 
 use bstr::{BString, ByteSlice};
 
-use super::NOTHING_WAS_RUN;
-use super::messages::{print_text, report};
+use crate::cli::messages::{NOTHING_WAS_RUN, print_text, report};
 use crate::log::one_line;
 use ftsh_machine::Outcome;
 use ftsh_machine::arguments::{self, Refusal};
@@ -13,7 +12,7 @@ use ftsh_syntax::Script;
 /// arguments print the mistake and the usage line.
 ///
 /// `arguments` begin with `$0`.
-pub(super) fn refuse(script: &Script, arguments: &[BString]) -> Option<Outcome> {
+pub(crate) fn refuse(script: &Script, arguments: &[BString]) -> Option<Outcome> {
     let declaration = script.arguments()?;
     let (path, rest) = arguments.split_first()?;
     let refusal = arguments::check(declaration, rest).err()?;

@@ -15,13 +15,13 @@ use nix::unistd::Pid;
 use ftsh_process as process;
 
 /// This program.
-pub(super) const PROGRAM: &str = "/proc/self/exe";
+pub(crate) const PROGRAM: &str = "/proc/self/exe";
 
 /// Signals that are passed on to the shell or come to the whole process group.
 const INTERRUPTS: [Signal; 4] = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
 
 /// End of a shell.
-pub(super) struct EndedShell {
+pub(crate) struct EndedShell {
     pub status: ExitStatus,
     /// Signal, given by its number, that came to this process meanwhile.
     pub interrupt: Option<i32>,
@@ -29,14 +29,14 @@ pub(super) struct EndedShell {
 
 impl EndedShell {
     /// Returns the exit status, as a parent shell would report it.
-    pub(super) fn code(&self) -> i32 {
+    pub(crate) fn code(&self) -> i32 {
         let signal = self.status.signal().map(|signal| 128 + signal);
         signal.or(self.status.code()).unwrap_or(1)
     }
 }
 
 /// Covers directories. With `writable`, all else except for these directories is read-only.
-pub(super) fn cover(places: &Directories, writable: Option<&[PathBuf]>) -> Result<Attempt> {
+pub(crate) fn cover(places: &Directories, writable: Option<&[PathBuf]>) -> Result<Attempt> {
     let mark = format!("{:016x}", process::random()?);
     Ok(match writable {
         None => Attempt::begin(places, &mark)?,
@@ -46,7 +46,7 @@ pub(super) fn cover(places: &Directories, writable: Option<&[PathBuf]>) -> Resul
 
 /// Runs the shell in overlays, in the process group and the directory of this process. At the end, no
 /// process of the script is left, since the overlays are about to go.
-pub(super) fn run(
+pub(crate) fn run(
     attempt: &Attempt,
     words: impl IntoIterator<Item = OsString>,
     prepare: impl FnOnce(&mut Command),

@@ -39,27 +39,68 @@ pub enum BadValue {
 }
 
 /// Words with their values.
-pub(super) type Words<T> = &'static [(&'static str, T)];
+pub(crate) type Words<T> = &'static [(&'static str, T)];
+
+/// End of a run when another one holds the lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenBusy {
+    /// The run is refused.
+    #[default]
+    Fail,
+    /// The run ends with success.
+    Skip,
+    /// The other run is ended first.
+    Replace,
+}
+
+/// Runs whose output is shown at their end only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CronMode {
+    /// None: output passes at once.
+    #[default]
+    Off,
+    /// Failed runs.
+    Failure,
+    /// Failed runs, and those whose commands wrote to standard error.
+    Errors,
+}
+
+impl CronMode {
+    /// Values of `--cron` and its variable.
+    pub const WORDS: Words<Self> =
+        &[("0", Self::Off), ("1", Self::Failure), ("stderr", Self::Errors)];
+
+    /// Returns true if the output is captured.
+    pub fn is_on(self) -> bool {
+        self != Self::Off
+    }
+}
+
+impl WhenBusy {
+    /// Values of `--lock-busy`.
+    pub const WORDS: Words<Self> =
+        &[("fail", Self::Fail), ("skip", Self::Skip), ("replace", Self::Replace)];
+}
 
 /// Returns the value of a word.
-pub(super) fn word<T: Copy>(words: Words<T>, text: &str) -> Result<T, BadValue> {
+pub(crate) fn word<T: Copy>(words: Words<T>, text: &str) -> Result<T, BadValue> {
     let known = words.iter().find(|(word, _)| *word == text);
     known.map(|(_, value)| *value).ok_or_else(|| BadValue::OneOf(names(words)))
 }
 
 /// Returns the word for a value.
-pub(super) fn name<T: PartialEq>(words: Words<T>, value: &T) -> String {
+pub(crate) fn name<T: PartialEq>(words: Words<T>, value: &T) -> String {
     let known = words.iter().find(|(_, known)| known == value);
     known.map_or("", |(word, _)| word).to_owned()
 }
 
 /// Returns all words in order.
-pub(super) fn names<T>(words: Words<T>) -> Vec<&'static str> {
+pub(crate) fn names<T>(words: Words<T>) -> Vec<&'static str> {
     words.iter().map(|(word, _)| *word).collect()
 }
 
 /// Parses the value of a switch in the environment.
-pub(super) fn switch(text: &str) -> Result<bool, BadValue> {
+pub(crate) fn switch(text: &str) -> Result<bool, BadValue> {
     match text {
         "0" => Ok(false),
         "1" => Ok(true),
@@ -68,34 +109,34 @@ pub(super) fn switch(text: &str) -> Result<bool, BadValue> {
 }
 
 /// Parses a level of the log.
-pub(super) fn level(text: &str) -> Result<u8, BadValue> {
+pub(crate) fn level(text: &str) -> Result<u8, BadValue> {
     let level = text.parse().ok().filter(|level: &u8| *level <= 100);
     level.ok_or(BadValue::Wanted("a number from 0 to 100"))
 }
 
 /// Parses the seed of a run.
-pub(super) fn seed(text: &str) -> Result<u64, BadValue> {
+pub(crate) fn seed(text: &str) -> Result<u64, BadValue> {
     text.parse().map_err(|_| BadValue::Wanted("a whole number from 0 to 18446744073709551615"))
 }
 
 /// Parses a number of seconds, possibly with a fraction.
-pub(super) fn seconds(text: &str) -> Result<Duration, BadValue> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, BadValue> {
     Unit::Seconds.times(text).ok_or(BadValue::Wanted("a number of seconds, from 0"))
 }
 
 /// Formats a duration as a decimal number of seconds.
-pub(super) fn decimal(duration: &Duration) -> String {
+pub(crate) fn decimal(duration: &Duration) -> String {
     let text = format!("{}.{:09}", duration.as_secs(), duration.subsec_nanos());
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Parses a deadline in the environment.
-pub(super) fn deadline(text: &str) -> Result<PassedDeadline, BadValue> {
+pub(crate) fn deadline(text: &str) -> Result<PassedDeadline, BadValue> {
     PassedDeadline::parse(text).ok_or(BadValue::Wanted("a time in seconds since 1970"))
 }
 
 /// Parses an engine and its argument after a blank.
-pub(super) fn on(text: &str) -> Result<On<BString>, BadValue> {
+pub(crate) fn on(text: &str) -> Result<On<BString>, BadValue> {
     let (name, options) = match text.trim().split_once(char::is_whitespace) {
         Some((name, options)) => (name, Some(options.trim())),
         None => (text.trim(), None),
@@ -110,19 +151,19 @@ pub(super) fn on(text: &str) -> Result<On<BString>, BadValue> {
 }
 
 /// Formats an engine in the form that [`on`] parses.
-pub(super) fn on_written(on: &On<BString>) -> String {
+pub(crate) fn on_written(on: &On<BString>) -> String {
     let options = on.options.iter().map(|options| format!(" {options}"));
     std::iter::once(on.engine.name().to_owned()).chain(options).collect()
 }
 
 /// Parses a duration of at least a second. A shorter lease would end branches on busy machines.
-pub(super) fn lease(text: &str) -> Result<Duration, BadValue> {
+pub(crate) fn lease(text: &str) -> Result<Duration, BadValue> {
     let wanted = BadValue::Wanted("a duration of a second or more");
     duration(text).and_then(|lease| if lease.as_secs() > 0 { Ok(lease) } else { Err(wanted) })
 }
 
 /// Parses a duration as in scripts.
-pub(super) fn duration(text: &str) -> Result<Duration, BadValue> {
+pub(crate) fn duration(text: &str) -> Result<Duration, BadValue> {
     duration::parse(text).ok_or_else(|| {
         let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim();
         match nearest(unit, Unit::names()) {
@@ -133,18 +174,18 @@ pub(super) fn duration(text: &str) -> Result<Duration, BadValue> {
 }
 
 /// Parses the growth factor of delays, at least 1.
-pub(super) fn factor(text: &str) -> Result<f64, BadValue> {
+pub(crate) fn factor(text: &str) -> Result<f64, BadValue> {
     let factor = text.parse().ok().filter(|by: &f64| by.is_finite() && *by >= 1.0);
     factor.ok_or(BadValue::Wanted("a number from 1"))
 }
 
 /// Parses a policy of delays.
-pub(super) fn policy(text: &str) -> Result<Policy, BadValue> {
+pub(crate) fn policy(text: &str) -> Result<Policy, BadValue> {
     text.parse().map_err(BadValue::Policy)
 }
 
 /// Parses the name of a variable whose values are hidden.
-pub(super) fn variable(text: &str) -> Result<String, BadValue> {
+pub(crate) fn variable(text: &str) -> Result<String, BadValue> {
     if is_name(text) {
         Ok(text.into())
     } else {
@@ -153,6 +194,6 @@ pub(super) fn variable(text: &str) -> Result<String, BadValue> {
 }
 
 /// Parses names separated by blanks.
-pub(super) fn variables(text: &str) -> Result<Vec<String>, BadValue> {
+pub(crate) fn variables(text: &str) -> Result<Vec<String>, BadValue> {
     text.split_whitespace().map(variable).collect()
 }
