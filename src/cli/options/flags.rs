@@ -233,10 +233,6 @@ const ALONE: &str = "\0";
 
 /// Parses the words of a command line, without the name of the program.
 pub fn parse(mut words: Vec<OsString>) -> Result<Request> {
-    if let Some(flags) = plain(&words) {
-        flags.check_files()?;
-        return Ok(Request::Work(Box::new(flags)));
-    }
     loop {
         let request = read(&words)?;
         let Request::Work(flags) = &request else { return Ok(request) };
@@ -248,37 +244,6 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Request> {
         words[at - 1] = "--lock=".into();
         words[at - 1].push(file);
     }
-}
-
-/// Parses a command line whose options are written in full, each with its value as a separate word.
-/// Returns none for any other command line. The definition of all options for clap takes a seventh
-/// of the time of a short script.
-fn plain(words: &[OsString]) -> Option<Flags> {
-    let mut flags = Flags::default();
-    let mut rest = words;
-    while let [word, after @ ..] = rest
-        && word.as_bytes().starts_with(b"-")
-        && word != "-"
-    {
-        let option =
-            options::TABLE.into_iter().find(|it| it.names.iter().any(|name| word == name))?;
-        let informative = [&options::HELP, &options::HELP_ALL, &options::VERSION];
-        if option.is_optional || informative.iter().any(|it| it.name() == option.name()) {
-            return None;
-        }
-        let values = flags.given.entry(option.name()).or_default();
-        rest = after;
-        if option.value.is_some() {
-            let (value, after) = rest.split_first()?;
-            if !option.is_repeated {
-                values.clear();
-            }
-            values.push(value.clone());
-            rest = after;
-        }
-    }
-    flags.words = rest.to_vec();
-    Some(flags)
 }
 
 fn read(words: &[OsString]) -> Result<Request> {
@@ -372,81 +337,6 @@ fn one_line(error: &clap::Error) -> Error {
             let text = error.to_string();
             let first = text.lines().next().unwrap_or_default();
             usage(Slug::OptionValue, format_args!("{}", first.trim_start_matches("error: ")))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn words(words: &[&[u8]]) -> Vec<OsString> {
-        words.iter().map(|word| OsStr::from_bytes(word).to_owned()).collect()
-    }
-
-    #[test]
-    fn plain_command_lines_mean_the_same_to_clap() {
-        let mut options: Vec<Vec<&[u8]>> =
-            vec![vec![], vec![b"--"], vec![b"--nosuch"], vec![b"-l20"], vec![b"-Dn"]];
-        let values: [&[u8]; 10] =
-            [b"", b"-", b"--", b"-x", b"--lock", b"--help", b"=5", b"a b", b"a,b", b"\xff\xfe"];
-        for option in options::TABLE {
-            for name in option.names {
-                options.push(vec![name.as_bytes()]);
-                options.extend(values.map(|value| vec![name.as_bytes(), value]));
-            }
-        }
-        let scripts: [&[&[u8]]; 7] = [
-            &[],
-            &[b"-"],
-            &[b"-", b"-n", b"--"],
-            &[b"s", b"-l", b"5"],
-            &[b"s", b"--", b"--help"],
-            &[b"", b"-D"],
-            &[b"\xff", b"\xfe"],
-        ];
-        let mut plain_ones = 0;
-        for (at, first) in options.iter().enumerate() {
-            for second in [at, at + 7, at + 61].map(|at| &options[at % options.len()]) {
-                for script in scripts {
-                    let words = words(&[first, &second[..], script].concat());
-                    let Some(plain) = plain(&words) else { continue };
-                    plain_ones += 1;
-                    let by_clap = match read(&words) {
-                        Ok(Request::Work(flags)) => flags,
-                        other => panic!("{words:?}: {other:?}"),
-                    };
-                    assert_eq!(plain.given, by_clap.given, "{words:?}");
-                    assert_eq!(plain.words, by_clap.words, "{words:?}");
-                }
-            }
-        }
-        assert!(plain_ones > 1000, "{plain_ones}");
-    }
-
-    #[test]
-    fn other_command_lines_are_left_to_clap() {
-        for line in [
-            "--",
-            "-l20",
-            "-l=20",
-            "--unset=empty",
-            "-nD",
-            "-l",
-            "--no",
-            "--lock",
-            "--lock=f s",
-            "-h",
-            "-V",
-            "-v",
-            "--help",
-            "--version",
-            "-n --help",
-            "-c x --nosuch",
-            "-n -- s",
-        ] {
-            let line: Vec<OsString> = line.split(' ').map(Into::into).collect();
-            assert!(plain(&line).is_none(), "{line:?}");
         }
     }
 }
