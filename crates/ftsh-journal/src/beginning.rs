@@ -8,10 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
-use ftsh_machine::{Config, Machine, Time};
-use ftsh_syntax::backoff::{Policy, PolicyKind};
+use ftsh_machine::{Config, Deadline, Machine};
+use ftsh_syntax::backoff::Policy;
 use ftsh_syntax::clauses::On;
-use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::{Script, parse};
 
 /// Everything that a machine is built from, and the moment of the beginning.
@@ -45,23 +44,13 @@ struct Settings {
     pid: u32,
     umask: u16,
     passing_input: bool,
-    backoff: RecordedBackoff,
+    backoff: Policy,
     kill_timeout: Duration,
     kill_strong: bool,
     unset_is_empty: bool,
-    deadline: Option<Duration>,
+    deadline: Deadline,
     redacted: Vec<String>,
-    /// Engine with its options.
-    on: Option<(String, Option<BString>)>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct RecordedBackoff {
-    kind: String,
-    from: Duration,
-    to: Duration,
-    by: f64,
-    jitter: f64,
+    on: Option<On<BString>>,
 }
 
 impl Beginning {
@@ -74,7 +63,6 @@ impl Beginning {
         seed: u64,
         at: Duration,
     ) -> Self {
-        let Policy { kind, from, to, by, jitter } = config.backoff;
         Self {
             behavior: super::BEHAVIOR,
             version: env!("CARGO_PKG_VERSION").into(),
@@ -88,13 +76,13 @@ impl Beginning {
                 pid: config.pid,
                 umask: config.umask,
                 passing_input: config.passing_input,
-                backoff: RecordedBackoff { kind: kind.name().into(), from, to, by, jitter },
+                backoff: config.backoff.clone(),
                 kill_timeout: config.kill_timeout,
                 kill_strong: config.kill_strong,
                 unset_is_empty: config.unset_is_empty,
-                deadline: config.deadline.moment().map(Time::elapsed),
+                deadline: config.deadline,
                 redacted: config.secrets.all_names().to_vec(),
-                on: config.on.clone().map(|on| (on.engine.name().into(), on.options)),
+                on: config.on.clone(),
             },
         }
     }
@@ -124,28 +112,20 @@ impl Beginning {
 
     /// Returns a machine with the same behavior, which logs records up to `log_level`.
     ///
-    /// Returns `None` if the text is no valid script, or if the policy or the engine is unknown.
+    /// Returns `None` if the text is not a valid script.
     pub fn machine(&self, log_level: Level, secrets: Secrets) -> Option<Machine> {
         let script = script(&self.name, &mut self.text.split('\0'))?;
-        let Settings {
-            pid, umask, passing_input, kill_timeout, kill_strong, unset_is_empty, ..
-        } = self.settings;
-        let RecordedBackoff { kind, from, to, by, jitter } = &self.settings.backoff;
-        let (kind, from, to) = (PolicyKind::named(kind)?, *from, *to);
-        let on = match self.settings.on.clone() {
-            Some((engine, options)) => Some(On { engine: EngineId::named(&engine)?, options }),
-            None => None,
-        };
+        let settings = &self.settings;
         let config = Config {
-            pid,
-            umask,
-            passing_input,
-            backoff: Policy { kind, from, to, by: *by, jitter: *jitter },
-            kill_timeout,
-            kill_strong,
-            unset_is_empty,
-            deadline: self.settings.deadline.map(Time::after).into(),
-            on,
+            pid: settings.pid,
+            umask: settings.umask,
+            passing_input: settings.passing_input,
+            backoff: settings.backoff.clone(),
+            kill_timeout: settings.kill_timeout,
+            kill_strong: settings.kill_strong,
+            unset_is_empty: settings.unset_is_empty,
+            deadline: settings.deadline,
+            on: settings.on.clone(),
             log_level,
             secrets,
         };

@@ -1,6 +1,7 @@
-//! Content of a journal, in types of its own.
+//! Content of a journal.
 //!
-//! The types of the machine may change at any time, and these types only with the format.
+//! The format contains the machine's events: their variants and fields change only with
+//! [`BEHAVIOR`](ftsh_machine::BEHAVIOR), by which a journal is refused.
 
 use std::time::Duration;
 
@@ -9,15 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::beginning::Beginning;
 use super::started::Started;
-use ftsh_machine::channels::Admission;
-use ftsh_machine::effect::{BufferId, OperationId, ProcessId, ScopeId};
-use ftsh_machine::event::{
-    CommandStatus, Event, MemoryUse, Refusal, Reply, Returned, SpawnError, SpawnErrorKind,
-    Suspension,
-};
+use ftsh_machine::Event;
+use ftsh_machine::effect::{BufferId, OperationId};
 use ftsh_machine::outcome::Outcome;
 use ftsh_machine::record::LogEvent;
-use ftsh_syntax::slug::Slug;
 
 /// Head of a frame, which precedes the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,7 +35,7 @@ pub(crate) enum JournalEntry {
     Delivered {
         /// Nanoseconds since the previous delivery.
         later: u64,
-        /// Event, or the time.
+        /// Event, or the time alone.
         delivered: Delivered,
     },
     /// Log record that only the driver can make.
@@ -111,271 +107,15 @@ impl From<&Outcome> for Over {
     }
 }
 
-/// Delivery to the machine: an [`Event`], or only the time.
+/// Delivery to the machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Delivered {
-    /// Delivery of the time alone.
+    /// The time alone.
     Time,
-    /// `Event::Spawned`
-    Spawned { process: u64, pid: i32 },
-    /// `Event::SpawnFailed`
-    SpawnFailed { process: u64, kind: RecordedSpawnError, message: String },
-    /// `Event::Exited`
-    Exited { process: u64, end: RecordedStatus, line: Option<BString>, unread: bool },
-    /// `Event::Done`
-    Done { operation: u64, answer: RecordedReply },
-    /// `Event::Queued`
-    Queued { operation: u64 },
-    /// `Event::Emptied`
-    Emptied { scope: u64 },
-    /// `Event::Interrupted`
-    Interrupted(i32),
-    /// `Event::Resumed`
-    Resumed { lost: Vec<u64>, committed: Vec<u64> },
-    /// `Event::Suspended`: the signal, or none for a deadline
-    Suspended(Option<i32>),
-    /// `Event::Placed`
-    Placed { process: u64, node: String },
-    /// `Event::Returned`, stored as in messages between machines
-    Returned { process: u64, returned: Returned },
-    /// `Event::SpawnFailed` with the name of the system's error
-    SpawnRefused { process: u64, kind: RecordedSpawnError, message: String, errno: String },
-    /// `Event::Stalled`
-    Stalled { scope: u64 },
-    /// `Event::OverMemory`
-    OverMemory { scope: u64, used: u64, largest: String, size: u64 },
-}
-
-/// `CommandStatus`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RecordedStatus {
-    Exited(i32),
-    Signaled(i32),
-    Lost,
-    OutOfMemory,
-}
-
-/// `SpawnErrorKind`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RecordedSpawnError {
-    NotFound,
-    NotExecutable,
-    Redirect,
-    System,
-    Builtin,
-}
-
-/// `Reply`, or a refusal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum RecordedReply {
-    Truth(bool),
-    Text(BString),
-    Words(Vec<BString>),
-    Buffers(Vec<u64>),
-    Admitted,
-    NoBudget,
-    Broken(Duration),
-    Refused(String),
-    /// Content of a buffer, as recorded by earlier entries.
-    Recorded {
-        buffer: u64,
-    },
-    /// Refusal with the name of the system's error.
-    RefusedBySystem {
-        message: String,
-        errno: String,
-    },
-    /// Failure of a filter.
-    Failed {
-        slug: String,
-        message: String,
-    },
-}
-
-impl From<&Event> for Delivered {
-    fn from(event: &Event) -> Self {
-        match event {
-            Event::Spawned { process, pid } => Self::Spawned { process: process.0, pid: *pid },
-            Event::SpawnFailed { process, error } => {
-                let SpawnError { kind, message, errno } = error.clone();
-                let (process, kind) = (process.0, kind.into());
-                match errno {
-                    Some(errno) => Self::SpawnRefused { process, kind, message, errno },
-                    None => Self::SpawnFailed { process, kind, message },
-                }
-            }
-            Event::Exited { process, status, line, reader_gone } => Self::Exited {
-                process: process.0,
-                end: (*status).into(),
-                line: line.clone(),
-                unread: *reader_gone,
-            },
-            Event::Done { operation, result } => {
-                Self::Done { operation: operation.0, answer: result.into() }
-            }
-            Event::Placed { process, node } => {
-                Self::Placed { process: process.0, node: node.clone() }
-            }
-            Event::Returned { process, returned } => {
-                Self::Returned { process: process.0, returned: returned.clone() }
-            }
-            Event::Queued { operation } => Self::Queued { operation: operation.0 },
-            Event::Emptied { scope } => Self::Emptied { scope: scope.0 },
-            Event::Stalled { scope } => Self::Stalled { scope: scope.0 },
-            Event::OverMemory { scope, memory: MemoryUse { used, largest, size } } => {
-                let largest = largest.clone();
-                Self::OverMemory { scope: scope.0, used: *used, largest, size: *size }
-            }
-            Event::Interrupted(signal) => Self::Interrupted(*signal),
-            Event::Resumed { lost, committed } => Self::Resumed {
-                lost: lost.iter().map(|process| process.0).collect(),
-                committed: committed.iter().map(|operation| operation.0).collect(),
-            },
-            Event::Suspended(Suspension::Signal(signal)) => Self::Suspended(Some(*signal)),
-            Event::Suspended(Suspension::Deadline) => Self::Suspended(None),
-        }
-    }
-}
-
-impl Delivered {
-    /// Returns the event, or `None` for the time alone.
-    pub(crate) fn into_event(self) -> Option<Event> {
-        Some(match self {
-            Self::Time => return None,
-            Self::Spawned { process, pid } => Event::Spawned { process: ProcessId(process), pid },
-            Self::SpawnFailed { process, kind, message } => Event::SpawnFailed {
-                process: ProcessId(process),
-                error: SpawnError::new(kind.into(), message),
-            },
-            Self::SpawnRefused { process, kind, message, errno } => Event::SpawnFailed {
-                process: ProcessId(process),
-                error: SpawnError { kind: kind.into(), message, errno: Some(errno) },
-            },
-            Self::Exited { process, end, line, unread } => Event::Exited {
-                process: ProcessId(process),
-                status: end.into(),
-                line,
-                reader_gone: unread,
-            },
-            Self::Done { operation, answer } => {
-                Event::Done { operation: OperationId(operation), result: answer.into() }
-            }
-            Self::Placed { process, node } => Event::Placed { process: ProcessId(process), node },
-            Self::Returned { process, returned } => {
-                Event::Returned { process: ProcessId(process), returned }
-            }
-            Self::Queued { operation } => Event::Queued { operation: OperationId(operation) },
-            Self::Emptied { scope } => Event::Emptied { scope: ScopeId(scope) },
-            Self::Stalled { scope } => Event::Stalled { scope: ScopeId(scope) },
-            Self::OverMemory { scope, used, largest, size } => {
-                let memory = MemoryUse { used, largest, size };
-                Event::OverMemory { scope: ScopeId(scope), memory }
-            }
-            Self::Interrupted(signal) => Event::Interrupted(signal),
-            Self::Resumed { lost, committed } => Event::Resumed {
-                lost: lost.into_iter().map(ProcessId).collect(),
-                committed: committed.into_iter().map(OperationId).collect(),
-            },
-            Self::Suspended(signal) => {
-                Event::Suspended(signal.map_or(Suspension::Deadline, Suspension::Signal))
-            }
-        })
-    }
-}
-
-impl From<CommandStatus> for RecordedStatus {
-    fn from(status: CommandStatus) -> Self {
-        match status {
-            CommandStatus::Exited(code) => Self::Exited(code),
-            CommandStatus::Signaled(signal) => Self::Signaled(signal),
-            CommandStatus::OutOfMemory => Self::OutOfMemory,
-            CommandStatus::Lost => Self::Lost,
-        }
-    }
-}
-
-impl From<RecordedStatus> for CommandStatus {
-    fn from(end: RecordedStatus) -> Self {
-        match end {
-            RecordedStatus::Exited(code) => Self::Exited(code),
-            RecordedStatus::Signaled(signal) => Self::Signaled(signal),
-            RecordedStatus::Lost => Self::Lost,
-            RecordedStatus::OutOfMemory => Self::OutOfMemory,
-        }
-    }
-}
-
-impl From<SpawnErrorKind> for RecordedSpawnError {
-    fn from(kind: SpawnErrorKind) -> Self {
-        match kind {
-            SpawnErrorKind::NotFound => Self::NotFound,
-            SpawnErrorKind::NotExecutable => Self::NotExecutable,
-            SpawnErrorKind::Redirect => Self::Redirect,
-            SpawnErrorKind::System => Self::System,
-            SpawnErrorKind::Builtin => Self::Builtin,
-        }
-    }
-}
-
-impl From<RecordedSpawnError> for SpawnErrorKind {
-    fn from(trouble: RecordedSpawnError) -> Self {
-        match trouble {
-            RecordedSpawnError::NotFound => Self::NotFound,
-            RecordedSpawnError::NotExecutable => Self::NotExecutable,
-            RecordedSpawnError::Redirect => Self::Redirect,
-            RecordedSpawnError::System => Self::System,
-            RecordedSpawnError::Builtin => Self::Builtin,
-        }
-    }
-}
-
-impl From<&Result<Reply, Refusal>> for RecordedReply {
-    fn from(result: &Result<Reply, Refusal>) -> Self {
-        match result {
-            Ok(Reply::Truth(truth)) => Self::Truth(*truth),
-            Ok(Reply::Text(text)) => Self::Text(text.clone()),
-            Ok(Reply::Words(words)) => Self::Words(words.clone()),
-            Ok(Reply::Buffers(buffers)) => Self::Buffers(buffers.iter().map(|it| it.0).collect()),
-            Ok(Reply::Admission(Admission::Admitted)) => Self::Admitted,
-            Ok(Reply::Admission(Admission::NoBudget)) => Self::NoBudget,
-            Ok(Reply::Admission(Admission::Broken(time))) => Self::Broken(*time),
-            Ok(Reply::Failed(slug, message)) => {
-                Self::Failed { slug: slug.name().into(), message: message.clone() }
-            }
-            Err(Refusal { message, errno: None }) => Self::Refused(message.clone()),
-            Err(Refusal { message, errno: Some(errno) }) => {
-                Self::RefusedBySystem { message: message.clone(), errno: errno.clone() }
-            }
-        }
-    }
-}
-
-impl From<RecordedReply> for Result<Reply, Refusal> {
-    fn from(answer: RecordedReply) -> Self {
-        Ok(match answer {
-            RecordedReply::Truth(truth) => Reply::Truth(truth),
-            RecordedReply::Text(text) => Reply::Text(text),
-            RecordedReply::Words(words) => Reply::Words(words),
-            RecordedReply::Buffers(buffers) => {
-                Reply::Buffers(buffers.into_iter().map(BufferId).collect())
-            }
-            RecordedReply::Admitted => Reply::Admission(Admission::Admitted),
-            RecordedReply::NoBudget => Reply::Admission(Admission::NoBudget),
-            RecordedReply::Broken(time) => Reply::Admission(Admission::Broken(time)),
-            RecordedReply::Failed { slug, message } => match Slug::named(&slug) {
-                Some(slug) => Reply::Failed(slug, message),
-                None => return Err(Refusal::new(message)),
-            },
-            RecordedReply::Refused(message) => return Err(Refusal::new(message)),
-            RecordedReply::RefusedBySystem { message, errno } => {
-                return Err(Refusal { message, errno: Some(errno) });
-            }
-            RecordedReply::Recorded { buffer } => {
-                let message = format!("the content of buffer {buffer} isn't known");
-                return Err(Refusal::new(message));
-            }
-        })
-    }
+    /// An event.
+    Event(Event),
+    /// `Event::Done` with the content of a buffer, which earlier entries record.
+    Content { operation: OperationId, buffer: BufferId },
 }
 
 /// Log record that only a driver makes, from a `LogEvent`.

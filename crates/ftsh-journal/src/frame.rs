@@ -9,7 +9,7 @@ use std::ops::Range;
 use crc32fast::Hasher;
 
 /// First bytes of a journal. The number changes with the layout and with the content of frames.
-const MAGIC: &[u8; 16] = b"ftsh journal 01\n";
+const MAGIC: &[u8; 16] = b"ftsh journal 02\n";
 /// Length of the prefix that all formats share.
 const ANY_MAGIC: usize = 13;
 /// Size of the header: the magic, the id of the run, a checksum.

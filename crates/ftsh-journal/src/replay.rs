@@ -9,11 +9,12 @@ use bstr::BString;
 use thiserror::Error;
 
 use super::digest::Digest;
-use super::entry::{Delivered, FrameHead, JournalEntry, RecordedReply};
+use super::entry::{Delivered, FrameHead, JournalEntry};
 use super::fd_graph::SharedInput;
 use super::live_state::LiveState;
 use super::read::{Journal, NoMemory};
 use ftsh_machine::effect::{BufferId, Effect, IoId, ScopeId, ViewId};
+use ftsh_machine::event::Reply;
 use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Event, Machine, Outcome, Output, Time};
@@ -329,23 +330,24 @@ impl<W: ReplayObserver> Replayer<'_, W> {
     }
 
     /// Delivers a recorded event or time to the machine.
-    fn deliver(&mut self, mut delivered: Delivered) -> Result<(), Unrepeatable> {
+    fn deliver(&mut self, delivered: Delivered) -> Result<(), Unrepeatable> {
         for (buffer, from, bytes) in self.written.drain(..) {
             self.alive.written(buffer, from, &bytes)?;
         }
         for (input, at) in self.positions.drain(..) {
             self.alive.position(input, at);
         }
-        if let Delivered::Done { answer, .. } = &mut delivered
-            && let RecordedReply::Recorded { buffer } = answer
-        {
-            let content = self.alive.content(BufferId(*buffer));
-            let content = content.ok_or_else(|| self.different())?;
-            NoMemory::unless(content.len())?;
-            *answer = RecordedReply::Text(content.clone());
-        }
+        let event = match delivered {
+            Delivered::Time => None,
+            Delivered::Event(event) => Some(event),
+            Delivered::Content { operation, buffer } => {
+                let content = self.alive.content(buffer).ok_or_else(|| self.different())?;
+                NoMemory::unless(content.len())?;
+                Some(Event::Done { operation, result: Ok(Reply::Text(content.clone())) })
+            }
+        };
         self.has_output = true;
-        match delivered.into_event() {
+        match event {
             Some(event) => {
                 self.alive.on_event(&event);
                 self.watch.on_event(&event);

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::beginning::Beginning;
 use super::digest::Digest;
-use super::entry::{Delivered, FrameHead, JournalEntry, Noted, RecordedReply};
+use super::entry::{Delivered, FrameHead, JournalEntry, Noted};
 use super::fd_graph::Reading;
 use super::frame;
 use super::known::{DueQueries, RecordedState};
@@ -179,17 +179,23 @@ impl<S: Store> Writer<S> {
     /// Records the delivery of an event, or of the time alone.
     pub fn record_delivery(&mut self, now: Time, event: Option<&Event>) -> io::Result<()> {
         let later = nanoseconds(now, self.delivered_at);
-        let mut delivered = event.map_or(Delivered::Time, Delivered::from);
-        if let (Some(event), Delivered::Done { answer, .. }) = (event, &mut delivered)
-            && let Some(buffer) = self.known.buffer_in(event)
-        {
-            *answer = RecordedReply::Recorded { buffer: buffer.0 };
-        }
+        let delivered = match event {
+            None => Delivered::Time,
+            Some(event) => match (event, self.known.buffer_in(event)) {
+                (Event::Done { operation, .. }, Some(buffer)) => {
+                    Delivered::Content { operation: *operation, buffer }
+                }
+                _ => Delivered::Event(event.clone()),
+            },
+        };
         // A start needs no record: the end of the program implies its start, and a crash loses
         // both. The program that replaces the shell is an exception.
-        let is_rest =
-            matches!(delivered, Delivered::Spawned { process, .. } if self.rest == Some(process));
-        if is_rest || !matches!(delivered, Delivered::Time | Delivered::Spawned { .. }) {
+        let is_urgent = match event {
+            None => false,
+            Some(Event::Spawned { process, .. }) => self.rest == Some(process.0),
+            Some(_) => true,
+        };
+        if is_urgent {
             self.urgent.get_or_insert(now);
         }
         self.push(&JournalEntry::Delivered { later, delivered });

@@ -379,7 +379,7 @@ pub enum OutputMode {
 }
 
 /// Destination of branches: `on slurm "--mem=4G"`, with texts `T`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct On<T> {
     /// Engine that runs the branches.
     pub engine: EngineId,

@@ -345,9 +345,10 @@ fn step(effect: &Effect) -> Option<(u64, String)> {
 /// Returns the commands with a recorded end.
 fn exits(journal: &Journal) -> impl Iterator<Item = u64> {
     journal.entries().filter_map(|entry| match entry.expect("memory") {
-        JournalEntry::Delivered { delivered: Delivered::Exited { process, .. }, .. } => {
-            Some(process)
-        }
+        JournalEntry::Delivered {
+            delivered: Delivered::Event(Event::Exited { process, .. }),
+            ..
+        } => Some(process.0),
         _ => None,
     })
 }

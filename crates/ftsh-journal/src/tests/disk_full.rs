@@ -105,7 +105,8 @@ fn recorded() -> Vec<u8> {
 
 fn resumptions(journal: &Journal) -> usize {
     let is_one = |entry: &JournalEntry| {
-        matches!(entry, JournalEntry::Delivered { delivered: Delivered::Resumed { .. }, .. })
+        let resumed = |it: &Delivered| matches!(it, Delivered::Event(Event::Resumed { .. }));
+        matches!(entry, JournalEntry::Delivered { delivered, .. } if resumed(delivered))
     };
     journal.entries().flatten().filter(is_one).count()
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::entry::JournalEntry;
+use crate::entry::{Delivered, JournalEntry};
 use crate::{Beginning, Over, Store, Unreadable, Writer, frame, read};
 use ftsh_machine::effect::ProcessId;
 use ftsh_machine::event::CommandStatus;
@@ -98,10 +98,10 @@ fn what_is_written_is_read() {
     let journal = read(&bytes).expect("a journal");
     assert_eq!((journal.run, &journal.beginning, journal.over), (RUN, &beginning(), None));
     let delivered = journal.entries().map(|entry| match entry.expect("memory") {
-        JournalEntry::Delivered { later, delivered } => (later, delivered.into_event()),
+        JournalEntry::Delivered { later, delivered } => (later, delivered),
         other => panic!("{other:?}"),
     });
-    let expected = (0..6).map(|process| (3_000_000, Some(exited(process))));
+    let expected = (0..6).map(|process| (3_000_000, Delivered::Event(exited(process))));
     assert!(delivered.eq(expected));
 }
 
@@ -202,12 +202,12 @@ proptest! {
 
 #[test]
 fn what_is_no_journal_is_told_from_what_has_not_begun() {
-    for empty in [&b""[..], &[0; 100], b"ftsh jour", b"ftsh journal 01\n", &frame::header(RUN)] {
+    for empty in [&b""[..], &[0; 100], b"ftsh jour", b"ftsh journal 02\n", &frame::header(RUN)] {
         assert_eq!(entries(empty), Err(Unreadable::Empty), "{empty:?}");
     }
     assert_eq!(entries(b"#!/bin/sh\n"), Err(Unreadable::NoJournal));
     assert_eq!(entries(&[b"ftsh lock\n", &[0; 90][..]].concat()), Err(Unreadable::NoJournal));
-    let other = [b"ftsh journal 02\n", &[7; 90][..]].concat();
+    let other = [b"ftsh journal 01\n", &[7; 90][..]].concat();
     assert_eq!(entries(&other), Err(Unreadable::OtherFormat));
 }
 

@@ -69,7 +69,7 @@ pub enum Claim {
 }
 
 /// Decision about an attempt.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Admission {
     /// The attempt may begin now.
     Admitted,

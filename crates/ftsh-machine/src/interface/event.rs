@@ -17,7 +17,7 @@ use ftsh_syntax::slug::Slug;
 pub const SIGPIPE: i32 = 13;
 
 /// Result of an effect, or a signal to the shell.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Event {
     /// A program was started.
     Spawned {
@@ -156,7 +156,7 @@ pub enum Blame {
 }
 
 /// Cause of a suspension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Suspension {
     /// A signal, given by its number.
     Signal(i32),
@@ -165,7 +165,7 @@ pub enum Suspension {
 }
 
 /// Reason for the absence of an answer: one line for people, written by the driver.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct Refusal {
     /// Line for people.
@@ -182,7 +182,7 @@ impl Refusal {
 }
 
 /// End of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CommandStatus {
     /// The command exited with this code.
     Exited(i32),
@@ -195,7 +195,7 @@ pub enum CommandStatus {
 }
 
 /// Reason why a command could not be started, or a builtin failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpawnError {
     /// Kind of the error.
     pub kind: SpawnErrorKind,
@@ -213,7 +213,7 @@ impl SpawnError {
 }
 
 /// Kind of an error of starting a command or of executing a builtin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SpawnErrorKind {
     /// The program does not exist.
     NotFound,
@@ -228,7 +228,7 @@ pub enum SpawnErrorKind {
 }
 
 /// Answer to a query. `Open` is answered by `Truth(true)`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
     /// Yes or no.
     Truth(bool),

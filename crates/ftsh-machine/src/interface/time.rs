@@ -3,8 +3,12 @@
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// Moment, measured from the beginning of the run. Only drivers relate moments to a clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Time(Duration);
 
 impl Time {
@@ -46,7 +50,7 @@ impl Sub for Time {
 ///
 /// Deadlines are ordered by their moments, so the minimum of two deadlines is the one that applies.
 /// [`Deadline::NONE`] is greater than every other deadline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Deadline(Time);
 
 impl Deadline {

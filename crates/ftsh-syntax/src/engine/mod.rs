@@ -8,7 +8,9 @@ pub use self::argument::{Argument, RefusedOption, hosts};
 use self::argument::{NOTHING, ONE_TASK, STREAMS};
 
 /// Identity of an engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub enum EngineId {
     /// The batch system Slurm.
     Slurm,

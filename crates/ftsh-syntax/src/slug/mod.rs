@@ -8,6 +8,8 @@ mod explanation;
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 pub use explanation::Explanation;
 
 /// Severity of a message.
@@ -38,7 +40,9 @@ macro_rules! slugs {
         /// Name of a kind of error, warning or failure. Messages that differ only in the names of
         /// variables, words and programs share a slug. Slugs are stable between versions.
         #[allow(missing_docs, reason = "the names say it")]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        // Data name a slug, since rows move.
+        #[serde(into = "&'static str", try_from = "String")]
         pub enum Slug {
             $($($slug,)*)*
         }
@@ -280,6 +284,20 @@ impl Slug {
     /// Returns the slug of a name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|slug| slug.name() == name)
+    }
+}
+
+impl From<Slug> for &'static str {
+    fn from(slug: Slug) -> Self {
+        slug.name()
+    }
+}
+
+impl TryFrom<String> for Slug {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        Self::named(&name).ok_or(name)
     }
 }
 
