@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
-use ftsh_machine::channels::MAX_NUMBER;
+use ftsh_machine::channels::stored::MAX_NUMBER;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

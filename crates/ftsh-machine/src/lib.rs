@@ -3,45 +3,58 @@
 
 #![forbid(unsafe_code)]
 
+mod amounts;
 mod atomic;
+mod attempts;
+mod branches;
 pub mod channels;
 mod commands;
+mod core;
 pub mod durations;
+mod elsewhere;
+mod endings;
 mod eval;
-mod forall;
-mod forany;
+mod frames;
 mod grouped_output;
 mod interface;
+mod invocation;
+mod items;
 mod loops;
+mod lower;
 mod machine;
-mod pipelines;
+mod modifiers;
+mod outputs;
+mod parallel;
 mod program;
+mod random;
 mod remote;
-mod resume;
-mod scopes;
+mod resources;
+mod scheduler;
 pub mod secrets;
 pub mod status;
+mod supply;
 mod tasks;
+mod transactions;
 mod tries;
 mod unwind;
 mod values;
+mod variables;
 
 pub use crate::config::Config;
 pub use crate::effect::Effect;
+pub use crate::elsewhere::Packed;
 pub use crate::event::Event;
-pub use crate::grouped_output::escape::{TORN, escape_field};
+pub use crate::lower::learned_limits;
 pub use crate::machine::Machine;
 pub use crate::outcome::{Failure, FailureKind, Outcome};
-pub use crate::program::learned::learned_limits;
-pub use crate::remote::state::Packed;
-pub use crate::remote::unpack::failure;
+pub use crate::outputs::{TORN, escape_field};
+pub use crate::remote::failure;
 pub use crate::time::{Deadline, Time};
 
 pub use crate::commands::builtins;
 pub use crate::eval::{arguments, functions};
-pub use crate::interface::{config, control, driver, effect, event, outcome, record, time};
-pub use crate::remote::packed;
-pub use crate::tasks::trace;
+pub use crate::interface::{config, control, effect, event, outcome, packed, record, time, trace};
+pub use crate::machine::driver;
 pub use crate::values::{pattern, size};
 
 use crate::effect::TaskId;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ftsh_machine::channels::{Admission, Inside, LocalChannel, Passed};
+use ftsh_machine::channels::state::Inside;
+use ftsh_machine::channels::{Admission, LocalChannel, Passed};
 use ftsh_machine::effect::{Entry, OperationId, PassId};
 use ftsh_machine::event::Reply;
 use ftsh_machine::{Event, Time};

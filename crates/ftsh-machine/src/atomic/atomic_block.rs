@@ -4,26 +4,25 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::atomic::Committer;
-use crate::atomic::transaction::{
-    AttemptView, BufferedStream, Dropped, OpeningTransaction, Scratch, Transaction, TransactionKind,
-};
-use crate::commands::opening::{RedirectTarget, Redirects, Resolved, Targets, WrittenVariable};
+use super::Committer;
+use crate::attempts::TryFrame;
+use crate::core::{Flow, Requests};
 use crate::effect::{
     Access, BufferId, CommitMode, Effect, FdChange, FdSource, OperationId, Query, ScratchId, Sink,
     SpoolId, StagedFileId,
 };
+use crate::endings::{Retry, Thrown};
 use crate::event::{Refusal, Reply};
-use crate::interface::requests::Requests;
+use crate::frames::FrameKind;
+use crate::invocation::{RedirectTarget, Redirects, Resolved, Targets, WrittenVariable};
 use crate::outcome::Failure;
-use crate::tasks::flow::Flow;
-use crate::tasks::frame::FrameKind;
-use crate::tasks::suspend::Suspend;
-use crate::tasks::task::{AfterEmptied, Task, TaskState};
-use crate::tries::try_block::NO_TRY;
-use crate::unwind::ending::{Retry, Thrown};
-use crate::values::size::MAX_REPORTED_OUTPUT;
-use crate::values::value::{ResourceHandle, Value};
+use crate::resources::ResourceHandle;
+use crate::size::MAX_REPORTED_OUTPUT;
+use crate::tasks::{AfterEmptied, Task, TaskState};
+use crate::transactions::{
+    AttemptView, BufferedStream, Dropped, OpeningTransaction, Scratch, Transaction, TransactionKind,
+};
+use crate::values::{Suspend, Value};
 use ftsh_syntax::ast::{Mode, Name, Redirect};
 
 impl Committer<'_> {
@@ -68,7 +67,7 @@ impl Committer<'_> {
         } else {
             Some(TransactionKind::Catch)
         };
-        let Some(kind) = kind else { return Flow::Throw(task.broken(NO_TRY)) };
+        let Some(kind) = kind else { return Flow::Throw(task.broken(TryFrame::MISSING)) };
         let (mut drafts, mut written) = (Vec::new(), Vec::new());
         for Resolved { descriptor, with_errors, target } in resolved.into_iter().flatten() {
             let source = match target {
@@ -130,7 +129,7 @@ impl Committer<'_> {
     /// Begins an attempt that is not atomic and reads the same standard input as the first one.
     pub(crate) fn begin_same_input(&mut self, task: &mut Task) -> Flow {
         let Some(replay) = self.core.requests.replay(task) else {
-            return Flow::Throw(task.broken(NO_TRY));
+            return Flow::Throw(task.broken(TryFrame::MISSING));
         };
         let operation = self.core.requests.new_operation(task);
         let changes = vec![FdChange { descriptor: 0, source: FdSource::Spool(replay) }];
@@ -220,35 +219,6 @@ impl Committer<'_> {
         let directory = task.directory.clone();
         self.core.requests.push(Effect::Query { operation, directory, query });
         Flow::Wait(TaskState::ReadingOutput(operation, then))
-    }
-
-    /// Adds the last output of a failed attempt to its failure. For an atomic attempt, the output of
-    /// a failed inner attempt comes after it. Otherwise an inner attempt may have added that of the
-    /// failed command.
-    pub(crate) fn output_received(
-        &mut self,
-        task: &mut Task,
-        mut then: AfterEmptied,
-        result: Result<Reply, Refusal>,
-    ) -> Flow {
-        let dropped = task.top_try().and_then(|frame| frame.dropped.take());
-        if let (Some(failure), Ok(Reply::Text(text))) = (then.failure_mut(), result)
-            && (failure.printed.is_some() || !text.is_empty())
-        {
-            let failure = Arc::make_mut(failure);
-            if dropped.is_some_and(|dropped| !dropped.is_lost) {
-                failure.printed.get_or_insert_with(|| Arc::new(text));
-                return self.core.unwinder().emptied(task, then);
-            }
-            // The kept output of an inner attempt is part of the text.
-            failure.printed = None;
-            if !text.is_empty() {
-                let inside = failure.output.take();
-                let inside = inside.as_ref().map_or(&b""[..], |output| &output[..]);
-                failure.output = Some(Arc::new(BString::from([&text[..], inside].concat())));
-            }
-        }
-        self.core.unwinder().emptied(task, then)
     }
 }
 
@@ -399,4 +369,32 @@ impl Task {
     pub(crate) fn is_atomic(&self) -> bool {
         self.scratch().is_some()
     }
+}
+
+/// Adds the last output of a failed attempt to its failure. For an atomic attempt, the output of
+/// a failed inner attempt comes after it. Otherwise an inner attempt may have added that of the
+/// failed command.
+pub(crate) fn output_received(
+    task: &mut Task,
+    mut then: AfterEmptied,
+    result: Result<Reply, Refusal>,
+) -> Flow {
+    let dropped = task.top_try().and_then(|frame| frame.dropped.take());
+    if let (Some(failure), Ok(Reply::Text(text))) = (then.failure_mut(), result)
+        && (failure.printed.is_some() || !text.is_empty())
+    {
+        let failure = Arc::make_mut(failure);
+        if dropped.is_some_and(|dropped| !dropped.is_lost) {
+            failure.printed.get_or_insert_with(|| Arc::new(text));
+            return Flow::Emptied(then);
+        }
+        // The kept output of an inner attempt is part of the text.
+        failure.printed = None;
+        if !text.is_empty() {
+            let inside = failure.output.take();
+            let inside = inside.as_ref().map_or(&b""[..], |output| &output[..]);
+            failure.output = Some(Arc::new(BString::from([&text[..], inside].concat())));
+        }
+    }
+    Flow::Emptied(then)
 }

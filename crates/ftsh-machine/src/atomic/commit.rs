@@ -5,24 +5,18 @@
 
 use std::collections::VecDeque;
 
-use crate::atomic::Committer;
-use crate::atomic::transaction::{
-    BufferedStream, Commit, Committing, Transaction, TransactionKind,
-};
+use super::{Committer, view::empty_view};
+use crate::core::{Flow, Requests};
 use crate::effect::{Effect, OperationId, ProcessId, Query, StagedFileId, TaskId, ViewId};
+use crate::endings::{Continuation, Retry, Thrown};
 use crate::event::{Refusal, Reply, SIGPIPE};
-use crate::grouped_output::flush::WriteError;
-use crate::interface::requests::Requests;
+use crate::frames::{Frame, FrameKind};
+use crate::grouped_output::WriteError;
 use crate::outcome::FailureKind;
 use crate::record::Level;
-use crate::tasks::flow::{Flow, Step};
-use crate::tasks::frame::{Frame, FrameKind};
-use crate::tasks::table::Tasks;
-use crate::tasks::task::{Task, TaskState};
-use crate::unwind::Unwinder;
-use crate::unwind::continuation::Continuation;
-use crate::unwind::ending::{Retry, Thrown};
-use crate::values::value::ResourceHandle;
+use crate::resources::ResourceHandle;
+use crate::tasks::{Task, TaskState, Tasks};
+use crate::transactions::{BufferedStream, Commit, Committing, Transaction, TransactionKind};
 use ftsh_syntax::slug::Slug;
 
 /// Violated invariant: the innermost structure is a transaction.
@@ -51,7 +45,7 @@ impl Committer<'_> {
             return self.commit_transaction(task, transaction, then);
         };
         task.enter(FrameKind::Transaction(transaction));
-        self.empty_view(task, &view, then)
+        empty_view(task, &view, then)
     }
 
     /// Commits a transaction in whose view nothing runs any more.
@@ -257,10 +251,7 @@ impl Committer<'_> {
         let Some(Commit { then, .. }) = transaction.commit else {
             return Flow::Throw(task.broken(NO_TRANSACTION));
         };
-        self.core
-            .unwinder()
-            .proceed(task, then)
-            .unwrap_or_else(|suspend| self.core.requests.suspend(task, suspend))
+        Flow::Proceed(then)
     }
 
     /// Handles the loss of the process that wrote a stream. An attempt whose view is committed is not
@@ -334,23 +325,6 @@ impl Tasks {
     pub(crate) fn commits(&self, task: TaskId, process: ProcessId) -> bool {
         let state = self.get(task).map(|task| &task.state);
         matches!(state, Some(TaskState::Committing(Committing::Writing(it, _))) if *it == process)
-    }
-}
-
-impl Unwinder<'_> {
-    /// Continues leaving a structure as decided before.
-    pub(crate) fn proceed(&mut self, task: &mut Task, then: Continuation) -> Step {
-        match then {
-            Continuation::To(address) => {
-                task.jump(address);
-                Ok(Flow::Continue)
-            }
-            Continuation::JumpOut { frames, to } => Ok(self.jump_out(task, frames, to)),
-            Continuation::Return(value) => self.leave_function(task, value),
-            Continuation::End(ending) => Ok(Flow::Exiting(ending)),
-            Continuation::Throw(thrown) => Ok(Flow::Throw(thrown)),
-            Continuation::Canceled => Ok(self.continue_cleanup(task)),
-        }
     }
 }
 

@@ -5,11 +5,11 @@
 //! before a command if an earlier command may have printed, and after a success. A later failure that
 //! no command causes thus has no output.
 
-use crate::atomic::transaction::TransactionKind;
+use crate::core::Requests;
 use crate::effect::Effect;
-use crate::interface::requests::Requests;
-use crate::tasks::frame::FrameKind;
-use crate::tasks::task::Task;
+use crate::frames::FrameKind;
+use crate::tasks::Task;
+use crate::transactions::TransactionKind;
 
 impl Requests {
     /// Keeps only the output of the command that begins now.

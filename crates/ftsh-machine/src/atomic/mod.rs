@@ -1,12 +1,14 @@
 //! Atomic attempts: staged files and their commit.
 
-pub(crate) mod atomic_block;
-pub(crate) mod commit;
-pub(crate) mod kept_output;
-pub(crate) mod transaction;
-pub(crate) mod view;
+mod atomic_block;
+mod commit;
+mod kept_output;
+mod view;
 
-use crate::tasks::core::Core;
+use crate::core::Core;
+
+pub(crate) use self::atomic_block::output_received;
+pub(crate) use self::commit::{FileCommitError, commit_result};
 
 /// Begins and commits transactions.
 pub(crate) struct Committer<'a> {

@@ -2,15 +2,15 @@
 
 use bstr::BString;
 
-use crate::atomic::Committer;
-use crate::atomic::transaction::{AttemptView, OpeningView, Transaction};
+use super::Committer;
+use crate::core::Flow;
 use crate::effect::{BeginView, Effect, ViewId};
+use crate::endings::Continuation;
 use crate::event::{Refusal, Reply};
-use crate::tasks::flow::Flow;
-use crate::tasks::frame::FrameKind;
-use crate::tasks::task::{AfterEmptied, Task, TaskState};
-use crate::unwind::continuation::Continuation;
-use crate::values::value::ResourceHandle;
+use crate::frames::FrameKind;
+use crate::resources::ResourceHandle;
+use crate::tasks::{AfterEmptied, Task, TaskState};
+use crate::transactions::{AttemptView, OpeningView, Transaction};
 
 impl Committer<'_> {
     /// Requests the view of an attempt that begins.
@@ -47,18 +47,6 @@ impl Committer<'_> {
         task.scope = scope;
         self.stage_output(task, true, Some(view))
     }
-
-    /// Ends what a successful attempt has left running in its view, since its files are about to
-    /// change their places.
-    pub(super) fn empty_view(
-        &mut self,
-        task: &mut Task,
-        view: &AttemptView,
-        then: Continuation,
-    ) -> Flow {
-        task.scope = view.outer_scope;
-        self.core.unwinder().empty(task, view.scope, AfterEmptied::Commit(then))
-    }
 }
 
 impl Task {
@@ -78,4 +66,11 @@ impl Task {
             self.scope = view.outer_scope;
         }
     }
+}
+
+/// Ends what a successful attempt has left running in its view, since its files are about to
+/// change their places.
+pub(super) fn empty_view(task: &mut Task, view: &AttemptView, then: Continuation) -> Flow {
+    task.scope = view.outer_scope;
+    Flow::Empty(view.scope, AfterEmptied::Commit(then))
 }

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::{Admission, ChannelState, ChannelVerdict, Claim, Inside, Moment, Passed, Rules};
+use super::{
+    Admission, Claim, Moment, Passed, Rules,
+    state::{ChannelState, ChannelVerdict, Inside},
+};
 
 /// Channel with its attempts, identified by ids.
 #[derive(Clone, Debug)]

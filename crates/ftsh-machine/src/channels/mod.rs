@@ -5,16 +5,14 @@
 //! attempts are served in order of arrival, and occupy nothing while waiting.
 
 mod crowd;
-mod state;
-mod stored;
+pub mod state;
+pub mod stored;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
 pub use self::crowd::LocalChannel;
-pub use self::state::{ChannelState, ChannelVerdict, Inside};
-pub use self::stored::{Damaged, MAX_NUMBER, SIZE, Stored};
 
 /// Moment, as the time since an origin common to all shells that share a channel.
 pub type Moment = Duration;

@@ -7,8 +7,10 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use super::state::{Gauge, Opened};
-use super::{Breaker, ChannelState, Moment, Rate, Rules};
+use super::{
+    Breaker, Moment, Rate, Rules,
+    state::{ChannelState, Gauge, Opened},
+};
 
 /// Length of a text in bytes.
 pub const SIZE: usize = 1024;

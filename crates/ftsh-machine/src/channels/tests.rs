@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::state::Gauge;
+use super::state::{ChannelState, ChannelVerdict, Gauge, Inside};
+use super::stored::{MAX_NUMBER, SIZE, Stored};
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);

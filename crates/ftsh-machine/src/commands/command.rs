@@ -6,28 +6,27 @@ use std::time::Duration;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use crate::atomic::commit::{FileCommitError, commit_result};
-use crate::commands::builtins::{Arguments, Builtin};
-use crate::commands::invocation::{CommandStart, CommandTarget, Expanded, FunctionCall};
-use crate::commands::opening::RedirectPhase;
-use crate::commands::redirect::enter_redirects;
-use crate::commands::{CommandRunner, builtins};
-use crate::effect::{Action, Effect, Environment, Query, Run};
+use super::{
+    CommandRunner, builtins,
+    builtins::{Arguments, Builtin},
+    calls::{CommandStart, FunctionCall},
+    redirect::enter_redirects,
+};
+use crate::atomic::{FileCommitError, commit_result};
+use crate::core::{Flow, Step};
+use crate::effect::{Action, Effect, Environment, Run};
+use crate::endings::{Retry, TaskEnding, Thrown};
 use crate::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind};
-use crate::outcome::{FailureKind, Outcome, shorten};
-use crate::program::code::Instruction;
+use crate::invocation::{CommandTarget, Expanded, RedirectPhase};
+use crate::outcome::{FailureKind, Outcome, shorten, signal_name};
+use crate::program::Instruction;
 use crate::record::{Level, LogEvent};
+use crate::resources::ResourceHandle;
 use crate::secrets::Secrets;
-use crate::tasks::flow::{Flow, Step};
-use crate::tasks::frame::{Frame, FrameKind};
-use crate::tasks::suspend::Suspend;
-use crate::tasks::table::Tasks;
-use crate::tasks::task::{CommittingFiles, RunningCommand, Task, TaskState};
-use crate::unwind::Unwinder;
-use crate::unwind::ending::{Retry, TaskEnding, Thrown};
-use crate::values::size;
-use crate::values::value::{ResourceHandle, Value};
-use crate::values::variables::Variables;
+use crate::size;
+use crate::tasks::{CommittingFiles, RunningCommand, Task, TaskState, Tasks};
+use crate::values::{Suspend, Value};
+use crate::variables::Variables;
 use ftsh_syntax::ast::{Name, Simple, Word, WordPart};
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::slug::Slug;
@@ -163,7 +162,7 @@ impl CommandRunner<'_> {
         for (name, value) in &command.assignments {
             restore.push(task.variables.keep(name));
             let (value, inherited) = (Value::from(value.clone()), false);
-            let variable = crate::values::variables::Variable { value, exported: true, inherited };
+            let variable = crate::variables::Variable { value, exported: true, inherited };
             task.variables.put(name, Some(variable));
         }
         let command = Arc::unwrap_or_clone(command);
@@ -429,23 +428,6 @@ impl Tasks {
     }
 }
 
-impl Unwinder<'_> {
-    /// Leaves all structures, because another program has replaced the shell. Processes left
-    /// running are kept.
-    pub(crate) fn leave_all(&mut self, task: &mut Task) {
-        while let Some(Frame { height, kind }) = task.frames.pop() {
-            task.stack.truncate(height);
-            if let FrameKind::Try(frame) = &kind
-                && frame.phase.is_scoped()
-            {
-                self.core.merge(frame.scope, frame.outer_scope);
-            }
-            let is_kept = matches!(kind, FrameKind::Keep { .. });
-            self.abandon_frame(task, kind, is_kept);
-        }
-    }
-}
-
 /// Fails a command whose result is unknown, because the shell that ran it has ended.
 pub(crate) fn command_lost(task: &mut Task) -> Flow {
     let TaskState::Command(command) = std::mem::replace(&mut task.state, TaskState::Ready) else {
@@ -457,11 +439,6 @@ pub(crate) fn command_lost(task: &mut Task) -> Flow {
     let text = command.text;
     let message = format!("`{}` was running when the shell ended", shorten(&text));
     Flow::Throw(task.thrown(FailureKind::Lost, 1, message, &text))
-}
-
-/// Returns the answer to a builtin's query.
-pub(crate) fn answer<'a>(task: &'a Task, query: &Query) -> Option<&'a Reply> {
-    task.answers().iter().find(|(asked, _)| asked == query).map(|(_, reply)| reply)
 }
 
 /// Returns the outcome of a run by the status of its last command; `None` if the status is lost.
@@ -548,15 +525,4 @@ fn quote(word: &BStr, text: &mut String) {
         *text += &shown.replace('\\', r"\\").replace('\'', r"\'");
         *text += "'";
     }
-}
-
-/// Returns a signal's name, such as `SIGTERM`.
-pub(crate) fn signal_name(signal: i32) -> String {
-    const NAMES: [&str; 31] = [
-        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
-        "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
-        "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
-    ];
-    let name = usize::try_from(signal - 1).ok().and_then(|index| NAMES.get(index));
-    name.map_or_else(|| format!("signal {signal}"), |name| format!("SIG{name}"))
 }

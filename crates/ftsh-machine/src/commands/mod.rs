@@ -1,16 +1,15 @@
 //! Commands, builtins, redirections and tables of descriptors.
 
 pub mod builtins;
-pub(crate) mod command;
-pub(crate) mod invocation;
-pub(crate) mod modifiers;
-pub(crate) mod opening;
-pub(crate) mod redirect;
-pub(crate) mod table;
+mod calls;
+mod command;
+mod redirect;
 
-use crate::program::definitions::Definitions;
-use crate::tasks::core::Core;
-use crate::tasks::random::Random;
+use crate::core::Core;
+use crate::program::Definitions;
+use crate::random::Random;
+
+pub(crate) use self::command::command_lost;
 
 /// Executes commands, builtins, and calls of functions.
 pub(crate) struct CommandRunner<'a> {

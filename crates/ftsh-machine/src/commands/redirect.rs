@@ -5,26 +5,20 @@ use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
 
-use crate::atomic::transaction::Transaction;
-use crate::commands::CommandRunner;
-use crate::commands::opening::{
-    Opening, RedirectPhase, RedirectTarget, Redirects, Resolved, WrittenVariable,
-};
-use crate::commands::table::IoTable;
+use super::CommandRunner;
+use crate::core::{Core, Flow, Requests, Step};
 use crate::effect::{
     Access, BufferId, Directory, Effect, FdChange, FdSource, IoId, OperationId, Umask,
 };
-use crate::interface::requests::Requests;
+use crate::frames::FrameKind;
+use crate::invocation::{
+    IoTable, Opening, RedirectPhase, RedirectTarget, Redirects, Resolved, WrittenVariable,
+};
 use crate::outcome::FailureKind;
-use crate::tasks::core::Core;
-use crate::tasks::flow::{Flow, Step};
-use crate::tasks::frame::{Frame, FrameKind};
-use crate::tasks::suspend::Suspend;
-use crate::tasks::task::{Task, TaskState};
-use crate::unwind::Unwinder;
-use crate::unwind::continuation::Continuation;
-use crate::values::size;
-use crate::values::value::Value;
+use crate::size;
+use crate::tasks::{Task, TaskState};
+use crate::transactions::Transaction;
+use crate::values::{Suspend, Value};
 use ftsh_syntax::ast::{Mode, Name, Redirect, RedirectionTarget};
 use ftsh_syntax::slug::Slug;
 
@@ -220,50 +214,6 @@ impl CommandRunner<'_> {
         enter_redirects(task, false);
         task.advance();
         Ok(Flow::Continue)
-    }
-}
-
-impl Unwinder<'_> {
-    /// Leaves the innermost structure.
-    pub(crate) fn leave(&mut self, task: &mut Task) {
-        if let Some(frame) = task.frames.pop() {
-            task.stack.truncate(frame.height);
-            self.abandon_frame(task, frame.kind, true);
-        }
-    }
-
-    /// Ends the redirections of a block.
-    pub(crate) fn end_redirects(&mut self, task: &mut Task) -> Flow {
-        if task.top_transaction().is_some() {
-            return self.core.committer().end_transaction(task);
-        }
-        self.leave(task);
-        task.advance();
-        Flow::Continue
-    }
-
-    /// Leaves the redirections around a command's call, and continues after the call.
-    pub(crate) fn leave_redirects_of_call(&mut self, task: &mut Task) -> Flow {
-        match task.frames.pop() {
-            Some(Frame {
-                height,
-                kind: kind @ FrameKind::Redirected { around_call: true, .. },
-            }) => {
-                task.stack.truncate(height);
-                self.abandon_frame(task, kind, true);
-                Flow::Continue
-            }
-            Some(Frame { kind: FrameKind::Transaction(transaction), .. })
-                if transaction.is_around_call() =>
-            {
-                let then = Continuation::To(task.at);
-                self.core.committer().begin_commit(task, transaction, then)
-            }
-            other => {
-                task.frames.extend(other);
-                Flow::Continue
-            }
-        }
     }
 }
 

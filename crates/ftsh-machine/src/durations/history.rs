@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::estimate::{MAX_SAMPLES, Sample, SampleKind};
-use super::learned::LimitKey;
+use super::{
+    estimate::{MAX_SAMPLES, Sample, SampleKind},
+    learned::LimitKey,
+};
 
 /// Samples by the key of their limit, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

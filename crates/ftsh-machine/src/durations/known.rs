@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use super::estimate::{Sample, usual_delay};
-use super::history::{DurationHistory, line};
-use super::learned::LimitKey;
+use super::{
+    estimate::{Sample, usual_delay},
+    history::{DurationHistory, line},
+    learned::LimitKey,
+};
 use ftsh_syntax::Source;
 
 /// Histories of the files of a run.

@@ -4,7 +4,7 @@
 pub mod estimate;
 pub mod execution;
 pub mod history;
-pub(crate) mod known;
+mod known;
 pub mod learned;
-mod learning;
-pub(crate) mod limit;
+
+pub(crate) use self::known::KnownDurations;

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use crate::FailureKind;
-use crate::tasks::core::Core;
-use crate::tasks::suspend::Suspend;
-use crate::tasks::task::Task;
-use crate::values::list::List;
-use crate::values::value::Value;
+use crate::core::Core;
+use crate::outcome::FailureKind;
+use crate::tasks::Task;
+use crate::values::{List, Suspend, Value};
 use ftsh_syntax::ast::{ArgumentKind, ArgumentsDeclaration, DeclaredArgument};
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::slug::Slug;

@@ -8,17 +8,17 @@ use std::cell::Cell;
 
 use bstr::{BStr, BString};
 
+use super::field::{Field, Fields};
 use crate::config::Config;
+use crate::core::Core;
 use crate::effect::Query;
 use crate::event::Reply;
 use crate::outcome::FailureKind;
-use crate::tasks::core::Core;
-use crate::tasks::suspend::Suspend;
-use crate::tasks::task::Task;
+use crate::size;
+use crate::size::{MAX_VALUE_LEN, MAX_WORDS, ValueTooLong};
+use crate::tasks::Task;
 use crate::time::Time;
-use crate::values::field::{Field, Fields};
-use crate::values::size::{self, MAX_VALUE_LEN, MAX_WORDS, ValueTooLong};
-use crate::values::value::{Value, canonical_integer};
+use crate::values::{Suspend, Value};
 use ftsh_syntax::ast::{Expr, Parameter, Quoted, Substitute, VariableUse, Word, WordPart};
 use ftsh_syntax::slug::Slug;
 
@@ -171,7 +171,7 @@ impl Expander<'_> {
             && let (Parameter::Positional(index), None) =
                 (&variable.parameter, &variable.substitute)
             && let Some(argument) = self.task.args.get(*index as usize)
-            && let Some(integer) = canonical_integer(argument)
+            && let Some(integer) = Value::canonical_integer(argument)
         {
             self.handle(argument);
             return Ok(Value::Integer(integer));

@@ -2,34 +2,19 @@
 
 use std::sync::Arc;
 
-use bstr::BString;
-
-use crate::commands::CommandRunner;
-use crate::commands::invocation::FunctionCall;
+use super::operators;
+use crate::core::Core;
 use crate::effect::Query;
-use crate::eval::operators;
 use crate::event::Reply;
-use crate::outcome::{FailureKind, shorten};
-use crate::program::code::Instruction;
+use crate::frames::FrameKind;
+use crate::program::Instruction;
 use crate::record::{Level, LogEvent};
-use crate::tasks::core::Core;
-use crate::tasks::flow::{Flow, Step};
-use crate::tasks::frame::{CallFrame, FrameKind};
-use crate::tasks::suspend::Suspend;
-use crate::tasks::task::Task;
-use crate::unwind::Unwinder;
-use crate::unwind::continuation::Continuation;
-use crate::unwind::ending::TaskEnding;
-use crate::values::list::List;
-use crate::values::size;
-use crate::values::splitter::Splitter;
-use crate::values::value::{Range, Value};
-use crate::values::variables::{Change, SavedVariable};
+use crate::size;
+use crate::tasks::Task;
+use crate::values::{List, Range, Splitter, Suspend, Value};
+use crate::variables::{Change, SavedVariable};
 use ftsh_syntax::ast::{Name, Word, WordPart};
 use ftsh_syntax::slug::Slug;
-
-/// Maximum depth of nested calls.
-const MAX_CALL_DEPTH: usize = 1000;
 
 /// Executes an operator on the operands on the stack.
 pub(crate) fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), Suspend> {
@@ -102,17 +87,6 @@ pub(crate) fn local(task: &mut Task, name: &Name, made: Option<Change>) {
         }
         _ => {}
     }
-}
-
-/// Restores the caller's position, arguments and variables.
-pub(crate) fn leave_call(task: &mut Task, call: CallFrame) {
-    task.program = call.program;
-    task.at = call.return_to - 1;
-    if call.function.is_some() {
-        task.args = call.args;
-    }
-    let kept = call.restore.into_iter().rev();
-    kept.for_each(|kept| task.variables.put_back(kept));
 }
 
 impl Core {
@@ -217,134 +191,7 @@ impl Core {
     }
 }
 
-impl CommandRunner<'_> {
-    pub(crate) fn call_in_expression(
-        &mut self,
-        task: &mut Task,
-        name: &Name,
-        arguments: usize,
-    ) -> Step {
-        if self.definitions.function(name).is_none() {
-            return self.function(task, name, arguments);
-        }
-        let mut args = Vec::with_capacity(1 + arguments);
-        args.push(BString::from(&**name));
-        let from = task.stack.len().saturating_sub(arguments);
-        for value in &task.stack[from..] {
-            if let Value::List(list) = value {
-                args.extend(list.iter().map(ToOwned::to_owned));
-                continue;
-            }
-            args.push(size::copy(&self.core.expander(task).text(value)?)?);
-        }
-        task.stack.truncate(from);
-        let (name, restore) = (Arc::clone(name), Vec::new());
-        self.call(task, FunctionCall { name, args, wants_value: true, restore, command: None })
-    }
-
-    /// Enters a function.
-    pub(crate) fn call(&mut self, task: &mut Task, call: FunctionCall) -> Step {
-        let Some((_, (program, address))) = self.definitions.function(&call.name) else {
-            return Err(self.definitions.undefined(&call.name));
-        };
-        let depth = task.depth() + 1;
-        if depth > MAX_CALL_DEPTH {
-            return Err(Suspend::expression(
-                Slug::Recursion,
-                format!(
-                    "`{}` calls itself too often: calls are nested {MAX_CALL_DEPTH} deep",
-                    call.name
-                ),
-            ));
-        }
-        let frame = CallFrame {
-            function: Some(call.name),
-            wants_value: call.wants_value,
-            program: std::mem::replace(&mut task.program, Arc::clone(program)),
-            return_to: task.at + 1,
-            args: std::mem::replace(&mut task.args, Arc::new(call.args)),
-            restore: call.restore,
-            started: self.core.now(),
-            command: call.command,
-            depth,
-        };
-        task.enter(FrameKind::Call(Box::new(frame)));
-        task.jump(*address);
-        Ok(Flow::Continue)
-    }
-}
-
-impl Unwinder<'_> {
-    /// Executes `return`, or the end of a function.
-    pub(crate) fn return_(&mut self, task: &mut Task, has_value: bool) -> Step {
-        let value = if has_value { Some(task.pop()?) } else { None };
-        self.leave_function(task, value)
-    }
-
-    /// Returns to the caller of a function, or ends the script or the branch.
-    pub(crate) fn leave_function(&mut self, task: &mut Task, value: Option<Value>) -> Step {
-        while let Some(frame) = task.frames.pop() {
-            task.stack.truncate(frame.height);
-            let mut call = match frame.kind {
-                FrameKind::Call(call) => call,
-                FrameKind::Guard(guard) => {
-                    return Ok(self.begin_finally(task, *guard, Continuation::Return(value)));
-                }
-                FrameKind::Transaction(transaction) => {
-                    return Ok(self.core.committer().begin_commit(
-                        task,
-                        transaction,
-                        Continuation::Return(value),
-                    ));
-                }
-                kind => {
-                    self.abandon_frame(task, kind, true);
-                    continue;
-                }
-            };
-            if call.wants_value && value.is_none() {
-                let name = call.function.as_deref().unwrap_or("source");
-                let message = format!("the function `{name}` did not return a value");
-                leave_call(task, *call);
-                return Err(Suspend::expression(Slug::MissingResult, message));
-            }
-            let (wants_value, return_to) = (call.wants_value, call.return_to);
-            let (started, command) = (call.started, call.command.take().unwrap_or_default());
-            leave_call(task, *call);
-            if !wants_value && let Some(code) = value.as_ref().and_then(exit_code) {
-                let message = format!("`{}` returned {code}", shorten(&command));
-                let thrown = task.thrown(FailureKind::Exit, code, message, &command);
-                return Ok(Flow::Throw(thrown.after(self.core.now() - started)));
-            }
-            task.jump(return_to);
-            match value {
-                Some(value) if wants_value => {
-                    let text = || LogEvent::Returned(value.brief().unwrap_or_default());
-                    self.core.log(task, text, Level::STRUCTURES);
-                    task.stack.push(value);
-                }
-                _ => {
-                    let elapsed = self.core.now() - started;
-                    self.core.log_success(task, command, elapsed);
-                    return Ok(self.leave_redirects_of_call(task));
-                }
-            }
-            return Ok(Flow::Continue);
-        }
-        Ok(Flow::Exiting(match value.as_ref().and_then(exit_code) {
-            Some(code) => TaskEnding::Exited(FailureKind::Exit.exit_code(code)),
-            None => TaskEnding::Succeeded,
-        }))
-    }
-}
-
 /// Returns the failure of a variable that is used as a list.
 pub(crate) fn not_a_list(name: &str) -> Suspend {
     Suspend::expression(Slug::NotAList, format!("the variable `{name}` is not a list"))
-}
-
-/// Returns the exit code if a function, called as a command, fails by returning this value.
-fn exit_code(value: &Value) -> Option<i32> {
-    let code = value.integer().ok().filter(|code| *code != 0)?;
-    Some(code.clamp(i32::MIN.into(), i32::MAX.into()) as i32)
 }

@@ -1,11 +1,12 @@
 //! Evaluation of words, expressions and the functions of the language.
 
-pub(crate) mod amount;
 pub mod arguments;
-pub(crate) mod expand;
-pub(crate) mod expression;
+mod expand;
+mod expression;
+mod field;
 pub mod functions;
-pub(crate) mod operators;
-pub(crate) mod parameter;
-pub(crate) mod replacing;
-pub(crate) mod word_call;
+mod operators;
+mod parameter;
+
+pub(crate) use self::expression::{compute, local, shift};
+pub(crate) use self::parameter::branches_of;

@@ -3,10 +3,7 @@
 use bstr::{BStr, ByteSlice};
 use regex::bytes::Regex;
 
-use crate::values::number::{self, Number};
-use crate::values::subject::Subject;
-use crate::values::value::Value;
-use crate::values::value_error::ValueError;
+use crate::values::{Number, Subject, Value, ValueError};
 use ftsh_syntax::ast::BinaryOperator;
 
 /// Computes `left operator right`. Neither operand is a buffer.
@@ -37,7 +34,7 @@ pub(crate) fn binary<'v>(
         | BinaryOperator::Gt
         | BinaryOperator::Ge => {
             let (left, right) = (Number::of(left)?, Number::of(right)?);
-            Ok(Value::Boolean(number::compare(operator, left, right)))
+            Ok(Value::Boolean(Number::compare(operator, left, right)))
         }
         BinaryOperator::And => Ok(Value::Boolean(left.boolean()? && right.boolean()?)),
         BinaryOperator::Or => Ok(Value::Boolean(left.boolean()? || right.boolean()?)),
@@ -47,7 +44,7 @@ pub(crate) fn binary<'v>(
         | BinaryOperator::Div
         | BinaryOperator::Mod
         | BinaryOperator::Pow => {
-            number::arithmetic(operator, Number::of(left)?, Number::of(right)?).map(Value::from)
+            Number::arithmetic(operator, Number::of(left)?, Number::of(right)?).map(Value::from)
         }
     }
 }
@@ -55,7 +52,7 @@ pub(crate) fn binary<'v>(
 /// Returns true for equal numbers, or for equal texts if a side is not a number.
 fn is_same(left: &Value, right: &Value) -> bool {
     match (Number::of(left), Number::of(right)) {
-        (Ok(left), Ok(right)) => number::compare(BinaryOperator::Eql, left, right),
+        (Ok(left), Ok(right)) => Number::compare(BinaryOperator::Eql, left, right),
         _ => left.text().unwrap_or_default() == right.text().unwrap_or_default(),
     }
 }

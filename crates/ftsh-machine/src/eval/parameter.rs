@@ -5,16 +5,14 @@ use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 
+use super::{expand::Expander, expression::not_a_list};
 use crate::effect::Query;
-use crate::eval::expand::Expander;
-use crate::eval::expression::not_a_list;
 use crate::event::Reply;
 use crate::outcome::{BranchResults, FailureKind};
-use crate::tasks::suspend::Suspend;
-use crate::tasks::task::Task;
-use crate::values::list::List;
-use crate::values::size::{self, MAX_VALUE_LEN, ValueTooLong};
-use crate::values::value::Value;
+use crate::size;
+use crate::size::{MAX_VALUE_LEN, ValueTooLong};
+use crate::tasks::Task;
+use crate::values::{List, Suspend, Value};
 use ftsh_syntax::ast::{Expr, ExprKind, Index, Parameter, Substitute, VariableUse, Word, WordPart};
 use ftsh_syntax::slug::Slug;
 

@@ -1,23 +1,19 @@
 //! Buffers the output of branches, and writes each group in turn.
 
-use crate::commands::table::IoTable;
+use super::GroupedOutput;
+use crate::branches::JoinKind;
+use crate::core::{Flow, Requests};
 use crate::effect::{
     Action, BufferId, Effect, FdChange, FdSource, IoId, ProcessId, Run, ScopeId, TaskId,
 };
+use crate::endings::{Retry, Thrown};
 use crate::event::{CommandStatus, Refusal, SpawnError};
-use crate::grouped_output::GroupedOutput;
-use crate::grouped_output::buffered::{
-    BufferedOutput, Flushing, GroupPart, OutputBuffers, OutputGroup,
-};
-use crate::interface::requests::Requests;
+use crate::frames::FrameKind;
+use crate::invocation::IoTable;
 use crate::outcome::FailureKind;
+use crate::outputs::{BufferedOutput, Flushing, GroupPart, OutputBuffers, OutputGroup};
 use crate::record::{Level, LogEvent};
-use crate::tasks::flow::Flow;
-use crate::tasks::frame::{FrameKind, JoinKind};
-use crate::tasks::join::top_join;
-use crate::tasks::table::Tasks;
-use crate::tasks::task::{Task, TaskState};
-use crate::unwind::ending::{Retry, Thrown};
+use crate::tasks::{Task, TaskState, Tasks};
 use ftsh_syntax::slug::Slug;
 
 /// Reason for canceling branches.
@@ -30,7 +26,7 @@ impl Requests {
         task: &mut Task,
         branch: &mut Task,
     ) -> Option<BufferedOutput> {
-        top_join(task)?.kind.outputs()?;
+        task.top_join()?.kind.outputs()?;
         let (buffered, changes) = self.new_buffers();
         let operation = self.new_operation(branch);
         branch.io = self.open_io(&branch.io, branch, operation, changes);
@@ -89,7 +85,7 @@ impl GroupedOutput<'_> {
         if broken_pipe {
             thrown.retry = Retry::BrokenPipe;
         }
-        match top_join(task).map(|it| &mut it.kind) {
+        match task.top_join().map(|it| &mut it.kind) {
             Some(JoinKind::Branches { tally, .. }) => tally.fail(thrown),
             Some(JoinKind::Hedge(hedge)) => hedge.fail(thrown),
             Some(JoinKind::Stages(_)) | None => {}
@@ -100,7 +96,7 @@ impl GroupedOutput<'_> {
     /// Writes the output of branches that were cut short, as part of cleaning up. Returns `None`
     /// when finished.
     pub(crate) fn flush_canceled(&mut self, task: &mut Task) -> Option<Flow> {
-        top_join(task).filter(|join| join.kind.has_unwritten_output())?;
+        task.top_join().filter(|join| join.kind.has_unwritten_output())?;
         let scope = task.cancellations.last()?.scope;
         let (io, mut outputs) = take_buffers(task)?;
         if outputs.cut(scope) {
@@ -281,7 +277,7 @@ pub(crate) fn flushing(task: &Task) -> Option<ProcessId> {
 
 /// Stops writing output of a task's branches. Returns the process that was writing.
 pub(crate) fn halt_flush(task: &mut Task) -> Option<ProcessId> {
-    match &mut top_join(task)?.kind {
+    match &mut task.top_join()?.kind {
         JoinKind::Branches { outputs, .. } => outputs.as_mut()?.halt(),
         JoinKind::Hedge(hedge) => hedge.outputs.as_mut()?.halt(),
         JoinKind::Stages(_) => None,
@@ -290,7 +286,7 @@ pub(crate) fn halt_flush(task: &mut Task) -> Option<ProcessId> {
 
 /// Takes the buffered output out of the task, together with the table of descriptors.
 fn take_buffers(task: &mut Task) -> Option<(IoTable, Box<OutputBuffers>)> {
-    match &mut top_join(task)?.kind {
+    match &mut task.top_join()?.kind {
         JoinKind::Branches { io, outputs, .. } => Some((io.clone(), outputs.take()?)),
         JoinKind::Hedge(hedge) => Some((hedge.io.clone(), hedge.outputs.take()?)),
         JoinKind::Stages(_) => None,
@@ -299,7 +295,7 @@ fn take_buffers(task: &mut Task) -> Option<(IoTable, Box<OutputBuffers>)> {
 
 /// Puts the buffered output back.
 fn put_buffers(task: &mut Task, taken: Box<OutputBuffers>) {
-    match top_join(task).map(|it| &mut it.kind) {
+    match task.top_join().map(|it| &mut it.kind) {
         Some(JoinKind::Branches { outputs, .. }) => *outputs = Some(taken),
         Some(JoinKind::Hedge(hedge)) => hedge.outputs = Some(taken),
         Some(JoinKind::Stages(_)) | None => {}

@@ -1,11 +1,11 @@
 //! Output of branches, grouped or tagged line by line.
 
-pub(crate) mod buffered;
-pub(crate) mod escape;
-pub(crate) mod flush;
-pub(crate) mod relay;
+mod flush;
+mod relay;
 
-use crate::tasks::core::Core;
+use crate::core::Core;
+
+pub(crate) use self::flush::{NOT_WRITTEN, WriteError, flushing, halt_flush};
 
 /// Writes the buffered output of branches.
 pub(crate) struct GroupedOutput<'a> {

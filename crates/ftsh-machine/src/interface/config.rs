@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use crate::record::Level;
+use super::{record::Level, time::Deadline};
 use crate::secrets::Secrets;
-use crate::time::Deadline;
 use ftsh_syntax::backoff::Policy;
 use ftsh_syntax::clauses::On;
 

@@ -6,17 +6,28 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use crate::channels::{Claim, Passed, Rules};
-pub use crate::interface::id::{
-    BufferId, IoId, OperationId, PassId, PipeId, ProcessId, ScopeId, ScratchId, SpoolId,
-    StagedFileId, TaskId, ViewId,
+use super::{
+    packed::PackedBranch,
+    record::LogRecord,
+    time::{Deadline, Time},
 };
-pub use crate::interface::watch::Watch;
-use crate::record::LogRecord;
-use crate::remote::packed::PackedBranch;
-use crate::time::{Deadline, Time};
+use crate::channels::{Claim, Passed, Rules};
 use ftsh_syntax::ast::{FileTest, Name};
 use ftsh_syntax::clauses::On;
+
+pub use crate::interface::id::BufferId;
+pub use crate::interface::id::IoId;
+pub use crate::interface::id::OperationId;
+pub use crate::interface::id::PassId;
+pub use crate::interface::id::PipeId;
+pub use crate::interface::id::ProcessId;
+pub use crate::interface::id::ScopeId;
+pub use crate::interface::id::ScratchId;
+pub use crate::interface::id::SpoolId;
+pub use crate::interface::id::StagedFileId;
+pub use crate::interface::id::TaskId;
+pub use crate::interface::id::ViewId;
+pub use crate::interface::watch::Watch;
 pub use ftsh_syntax::signal::Signal;
 
 /// Request to the driver. Requests are performed in order.
@@ -290,7 +301,7 @@ pub struct Dispatch {
     /// Machines to avoid, unless no other machine remains.
     pub avoid: Vec<String>,
     /// Earliest moment at which a machine need not be avoided any more. A branch still waiting for
-    /// another machine then is returned with [`Blame::Stale`](crate::event::Blame::Stale) and
+    /// another machine then is returned with [`Blame::Stale`](super::event::Blame::Stale) and
     /// dispatched again.
     pub avoid_until: Time,
     /// State of the branch.
@@ -368,7 +379,7 @@ pub enum FdSource {
     },
     /// A pipe into a relay without lines and tags, which forwards its input unchanged. The buffer
     /// keeps the last bytes of the input, at most
-    /// [`MAX_REPORTED_OUTPUT`](crate::values::size::MAX_REPORTED_OUTPUT).
+    /// [`MAX_REPORTED_OUTPUT`](crate::size::MAX_REPORTED_OUTPUT).
     Tee {
         /// Id of the relay, which has no other pipe.
         relay: OperationId,

@@ -7,11 +7,14 @@ use bstr::BString;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::{
+    id::{BufferId, OperationId, ProcessId, ScopeId},
+    packed::EndedBranch,
+};
 use crate::channels::Admission;
-use crate::effect::{BufferId, OperationId, ProcessId, ScopeId};
-pub use crate::interface::watch::MemoryUse;
-use crate::remote::packed::EndedBranch;
 use ftsh_syntax::slug::Slug;
+
+pub use crate::interface::watch::MemoryUse;
 
 /// Signal that kills a command writing to a pipe without a reader.
 pub const SIGPIPE: i32 = 13;

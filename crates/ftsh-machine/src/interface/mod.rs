@@ -3,13 +3,12 @@
 
 pub mod config;
 pub mod control;
-pub mod driver;
 pub mod effect;
 pub mod event;
-pub(crate) mod id;
-pub(crate) mod log;
+mod id;
 pub mod outcome;
+pub mod packed;
 pub mod record;
-pub(crate) mod requests;
 pub mod time;
-pub(crate) mod watch;
+pub mod trace;
+mod watch;

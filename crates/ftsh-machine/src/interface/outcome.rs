@@ -7,7 +7,7 @@ use std::time::Duration;
 use bstr::{BString, ByteSlice};
 use thiserror::Error;
 
-use crate::tasks::trace::{Trace, TraceStep, place};
+use super::trace::{Trace, TraceStep, place};
 use ftsh_syntax::Source;
 use ftsh_syntax::slug::Slug;
 
@@ -427,4 +427,15 @@ impl fmt::Display for Human {
             _ => pair(f, 86400, "d", 3600, "h"),
         }
     }
+}
+
+/// Returns a signal's name, such as `SIGTERM`.
+pub(crate) fn signal_name(signal: i32) -> String {
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
+        "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
+        "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+    ];
+    let name = usize::try_from(signal - 1).ok().and_then(|index| NAMES.get(index));
+    name.map_or_else(|| format!("signal {signal}"), |name| format!("SIG{name}"))
 }

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use crate::interface::id::TaskId;
-use crate::outcome::{Failure, FailureKind};
+use super::{
+    id::TaskId,
+    outcome::{Failure, FailureKind},
+    time::Time,
+};
 use crate::secrets::Secrets;
-use crate::time::Time;
 use ftsh_syntax::ast::Name;
 use ftsh_syntax::engine::EngineId;
 

@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::commands::command::signal_name;
+use super::Machine;
+use crate::MAIN;
+use crate::branches::{JoinFrame, JoinKind};
+use crate::core::Flow;
 use crate::effect::{Effect, ScopeId, TaskId};
+use crate::endings::{Logged, Retry, TaskEnding, TaskResidue, Thrown};
 use crate::event::Suspension;
-use crate::outcome::{Failure, Outcome};
+use crate::outcome::{Failure, Outcome, signal_name};
 use crate::record::{Level, LogEvent, LogRecord};
-use crate::tasks::flow::Flow;
-use crate::tasks::frame::JoinKind;
-use crate::tasks::join::{NO_JOIN, children, fork_again, reason, top_join};
-use crate::tasks::task::{AfterEmptied, Task, TaskState};
-use crate::tries::try_block::timeout;
-use crate::unwind::ending::{Logged, Retry, TaskEnding, TaskResidue, Thrown};
-use crate::{MAIN, Machine};
+use crate::tasks::{AfterEmptied, Task, TaskState};
 
 impl Machine {
     /// Handles the end of a child task. Returns the parent and its control flow, unless already
@@ -38,17 +36,17 @@ impl Machine {
         let step =
             self.core.tasks.get(parent).and_then(|task| self.core.branch_step(task, child, 0));
         let Some(task) = self.core.tasks.get_mut(parent) else { return };
-        let decided = match top_join(task).map(|join| &mut join.kind) {
+        let decided = match task.top_join().map(|join| &mut join.kind) {
             Some(JoinKind::Hedge(_)) => return self.hedge_failing(parent, child, ending),
             Some(JoinKind::Branches { clauses, tally, .. }) => {
                 tally.record_result(child, ending, step, clauses)
             }
             Some(JoinKind::Stages(_)) | None => {
-                return self.resume(parent, |_, task| Flow::Throw(task.broken(NO_JOIN)));
+                return self.resume(parent, |_, task| Flow::Throw(task.broken(JoinFrame::MISSING)));
             }
         };
         if decided {
-            self.cancel_children(parent, reason(ending));
+            self.cancel_children(parent, ending.reason());
         }
     }
 
@@ -58,7 +56,7 @@ impl Machine {
         let mut why = None;
         self.resume(parent, |machine, task| {
             why = machine.forker().record_hedge_result(task, branch, ending, None);
-            fork_again(task)
+            Flow::fork_again(task)
         });
         if let Some(why) = why {
             self.cancel_children(parent, why);
@@ -67,7 +65,7 @@ impl Machine {
 
     /// Cancels the branches of a `forall` whose result is decided.
     pub(super) fn cancel_children(&mut self, parent: TaskId, why: &str) {
-        for child in self.core.tasks.get(parent).map(children).unwrap_or_default() {
+        for child in self.core.tasks.get(parent).map(Task::children).unwrap_or_default() {
             self.resume(child, |machine, task| {
                 // A branch whose success is being recorded keeps its success.
                 let is_ending = matches!(
@@ -107,7 +105,7 @@ impl Machine {
                 self.core.log_run(LogEvent::Suspended(None));
                 let Some(main) = self.core.tasks.get(MAIN) else { return };
                 let running = self.core.running(main);
-                let failure = timeout(main, None, running, main.caught().cloned());
+                let failure = running.timeout(main, None, main.caught().cloned());
                 Outcome::Failed(Box::new(Failure::clone(&failure)))
             }
         };
@@ -118,7 +116,7 @@ impl Machine {
     pub(super) fn run_deadline_passed(&mut self) {
         let Some(main) = self.core.tasks.take(MAIN) else { return };
         let running = self.core.running(&main);
-        let failure = timeout(&main, None, running, main.caught().cloned());
+        let failure = running.timeout(&main, None, main.caught().cloned());
         let level = Level::of_failure(true);
         if self.core.config.log_level >= level {
             let event = LogEvent::Failed(Box::new(Failure::clone(&failure)));

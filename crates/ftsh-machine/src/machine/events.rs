@@ -4,24 +4,21 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::Machine;
-use crate::commands::command::command_lost;
+use super::Machine;
+use crate::attempts::TryPhase;
+use crate::commands::command_lost;
+use crate::core::{Breach, Flow};
 use crate::effect::{OperationId, ProcessId, ScopeId, TaskId, Watch};
+use crate::endings::{Logged, Retry, TaskEnding, Thrown};
 use crate::event::{CommandStatus, Refusal, Reply, Returned, SpawnError};
-use crate::forall::gating::check_is_due;
-use crate::forall::words::{NOT_READ, words_came};
-use crate::forany::run::next_word_is_due;
-use crate::grouped_output::flush::{NOT_WRITTEN, WriteError};
+use crate::grouped_output::{NOT_WRITTEN, WriteError};
+use crate::parallel::next_word_is_due;
 use crate::record::{Level, LogEvent};
-use crate::remote::dispatch::engine_of;
-use crate::tasks::flow::Flow;
-use crate::tasks::frame::TryPhase;
-use crate::tasks::join::fork_again;
-use crate::tasks::task::{AfterEmptied, Task, TaskState};
+use crate::remote::engine_of;
+use crate::supply::{NOT_READ, check_is_due, words_came};
+use crate::tasks::{AfterEmptied, Task, TaskState};
 use crate::time::Time;
-use crate::tries::watching::{Breach, breached};
-use crate::unwind::cancel::Cut;
-use crate::unwind::ending::{Logged, Retry, TaskEnding, Thrown};
+use crate::unwind::Cut;
 
 impl Machine {
     /// Handles the start of a program, whose redirections are now set up. The driver logs the
@@ -120,7 +117,7 @@ impl Machine {
             if self.core.tasks.is_gated_by(task, operation) {
                 return self.resume(task, |machine, task| {
                     machine.core.resources_known(task, &result);
-                    fork_again(task)
+                    Flow::fork_again(task)
                 });
             }
             self.resume(task, |machine, task| match &task.state {
@@ -172,7 +169,7 @@ impl Machine {
     pub(super) fn hedge_due(&mut self, task: TaskId) {
         self.resume(task, |_, task| {
             next_word_is_due(task);
-            fork_again(task)
+            Flow::fork_again(task)
         });
     }
 
@@ -180,7 +177,7 @@ impl Machine {
     pub(super) fn gate_due(&mut self, task: TaskId) {
         self.resume(task, |_, task| {
             check_is_due(task);
-            fork_again(task)
+            Flow::fork_again(task)
         });
     }
 
@@ -210,7 +207,7 @@ impl Machine {
             return Flow::keep_waiting(task);
         }
         let running = self.core.running_inside(task, 0);
-        let failure = breached(task, conditions, breach, running, None);
+        let failure = running.breached(task, conditions, breach, None);
         self.core.log_failure(task, &failure, Level::FAILURES, false);
         let (retry, logged) = (Retry::AsUsual, Logged::Failure);
         let thrown = Thrown { failure: Arc::clone(&failure), retry, logged, answers: true };
@@ -232,7 +229,7 @@ impl Machine {
             failed = machine.core.grouped_output().part_flushed(task, result);
             match task.state {
                 TaskState::AwaitingCleanup => machine.core.unwinder().continue_cleanup(task),
-                _ => fork_again(task),
+                _ => Flow::fork_again(task),
             }
         });
         if failed {
@@ -245,7 +242,7 @@ impl Machine {
         let mut failed = false;
         self.resume(task, |machine, task| {
             failed = machine.core.grouped_output().relay_done(task, result);
-            fork_again(task)
+            Flow::fork_again(task)
         });
         if failed {
             self.cancel_children(task, NOT_WRITTEN);
@@ -257,7 +254,7 @@ impl Machine {
         let mut failed = false;
         self.resume(task, |_, task| {
             failed = words_came(task, result);
-            fork_again(task)
+            Flow::fork_again(task)
         });
         if failed {
             self.cancel_children(task, NOT_READ);

@@ -1,5 +1,6 @@
 //! The machine: its public interface, and the parts behind it.
 
+pub mod driver;
 mod ending;
 mod events;
 mod running;
@@ -9,36 +10,29 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::commands::table::IoTable;
-use crate::commands::{CommandRunner, builtins};
+use crate::commands::CommandRunner;
 use crate::config::Config;
-use crate::durations::known::KnownDurations;
-use crate::effect::Directory;
-use crate::effect::{Environment, IoId, ScopeId};
-use crate::forall::Forker;
-use crate::interface::requests::Requests;
+use crate::core::{Breach, Core, Flow, Requests, Scopes};
+use crate::durations::KnownDurations;
+use crate::effect::{Directory, Environment, IoId, ScopeId};
+use crate::elsewhere::Remote;
+use crate::event::Event;
+use crate::invocation::IoTable;
+use crate::lower::lower;
 use crate::outcome::Outcome;
-use crate::program::definitions::Definitions;
-use crate::program::lower::lower;
+use crate::packed::{PackedBranch, Unrunnable};
+use crate::parallel::Forker;
+use crate::program::Definitions;
+use crate::random::Random;
 use crate::record::Level;
-use crate::remote::Dispatcher;
-use crate::remote::packed::{PackedBranch, Unrunnable};
-use crate::remote::state::Remote;
-use crate::remote::unpack::Unpacked;
-use crate::scopes::tree::Scopes;
+use crate::remote::{Dispatcher, Unpacked};
+use crate::scheduler::{Scheduler, Timer};
 use crate::secrets::Secrets;
-use crate::tasks::core::Core;
-use crate::tasks::flow::Flow;
-use crate::tasks::random::Random;
-use crate::tasks::scheduler::Scheduler;
-use crate::tasks::table::Tasks;
-use crate::tasks::task::{ParentContext, Task, TaskState};
-use crate::tasks::timer::Timer;
+use crate::tasks::{ParentContext, Task, TaskState, Tasks};
 use crate::time::Time;
 use crate::tries::TryRunner;
-use crate::tries::watching::Breach;
-use crate::values::variables::Variables;
-use crate::{Event, MAIN, Output};
+use crate::variables::Variables;
+use crate::{MAIN, Output, builtins};
 use ftsh_syntax::ast::Block;
 use ftsh_syntax::{Script, Source};
 

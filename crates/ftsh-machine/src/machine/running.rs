@@ -2,23 +2,22 @@
 
 use std::sync::Arc;
 
-use crate::Machine;
-use crate::commands::modifiers::{begin_accept, end_accept};
+use super::Machine;
+use crate::atomic::output_received;
+use crate::core::{Flow, Step, end_word_call};
 use crate::effect::{Query, TaskId};
-use crate::eval::expression::{compute, local, shift};
-use crate::eval::word_call;
+use crate::endings::TaskEnding;
+use crate::eval::{compute, local, shift};
 use crate::event::{Refusal, Reply};
-use crate::loops::loop_block::{begin_for, end_for_any};
+use crate::frames::{Frame, FrameKind};
+use crate::loops::{begin_for, end_for_any};
+use crate::modifiers::{begin_accept, end_accept};
 use crate::outcome::FailureKind;
-use crate::program::code::{Instruction, Program};
+use crate::program::{Instruction, Program};
 use crate::record::{Level, LogEvent};
-use crate::tasks::flow::{Flow, Step};
-use crate::tasks::frame::{Frame, FrameKind};
-use crate::tasks::suspend::Suspend;
-use crate::tasks::task::{AfterEmptied, Task, TaskState};
-use crate::unwind::ending::TaskEnding;
-use crate::unwind::finally::guard;
-use crate::values::value::Value;
+use crate::tasks::{AfterEmptied, Task, TaskState};
+use crate::unwind::guard;
+use crate::values::{Suspend, Value};
 use ftsh_syntax::slug::Slug;
 
 impl Machine {
@@ -84,8 +83,8 @@ impl Machine {
                     self.core.tasks.put(task);
                     return;
                 }
-                Flow::AttemptFailed(thrown) => {
-                    flow = self.tries().attempt_failed(&mut task, thrown);
+                Flow::AttemptFailed(_) | Flow::Empty(..) | Flow::Emptied(_) | Flow::Proceed(_) => {
+                    flow = self.follow(&mut task, flow);
                 }
                 Flow::Failing(ending) => {
                     if let Some((parent, _)) = task.parent {
@@ -114,6 +113,23 @@ impl Machine {
         }
     }
 
+    /// Follows control flow that leads on at once. The rooms of the statements return it, because
+    /// unwinding and attempts are above them.
+    fn follow(&mut self, task: &mut Task, mut flow: Flow) -> Flow {
+        loop {
+            flow = match flow {
+                Flow::AttemptFailed(thrown) => self.tries().attempt_failed(task, thrown),
+                Flow::Empty(scope, after) => self.core.unwinder().empty(task, scope, after),
+                Flow::Emptied(after) => self.core.unwinder().emptied(task, after),
+                Flow::Proceed(then) => {
+                    let step = self.core.unwinder().proceed(task, then);
+                    step.unwrap_or_else(|suspend| self.core.requests.suspend(task, suspend))
+                }
+                flow => return flow,
+            };
+        }
+    }
+
     /// Runs a task until it waits, fails, ends or the budget is used up.
     fn run(&mut self, task: &mut Task) -> Flow {
         task.since = self.core.now();
@@ -124,8 +140,14 @@ impl Machine {
                 program = Arc::clone(&task.program);
             }
             let mut step = self.step(task, &program);
-            while let Ok(Flow::AttemptFailed(thrown)) = step {
-                step = Ok(self.tries().attempt_failed(task, thrown));
+            if let Ok(
+                flow @ (Flow::AttemptFailed(_)
+                | Flow::Empty(..)
+                | Flow::Emptied(_)
+                | Flow::Proceed(_)),
+            ) = step
+            {
+                step = Ok(self.follow(task, flow));
             }
             self.core.scheduler.count_instruction();
             // Effects are performed before anything that may depend on them.
@@ -167,9 +189,7 @@ impl Machine {
             (TaskState::Committing(waited), result) => {
                 self.core.committer().continue_commit(task, waited, result)
             }
-            (TaskState::ReadingOutput(_, then), result) => {
-                self.core.committer().output_received(task, then, result)
-            }
+            (TaskState::ReadingOutput(_, then), result) => output_received(task, then, result),
             (TaskState::Query(_, query), Ok(reply)) => {
                 task.progress().answers.push((query, reply));
                 Flow::Continue
@@ -243,7 +263,7 @@ impl Machine {
             Instruction::Call { name, arguments } => {
                 return self.commands().call_in_expression(task, name, *arguments);
             }
-            Instruction::EndCall => return word_call::end(task),
+            Instruction::EndCall => return end_word_call(task),
             Instruction::BeginProbe(question, otherwise) => {
                 task.enter(FrameKind::Probe(*question, *otherwise));
             }
@@ -369,9 +389,10 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::*;
+    use crate::config::Config;
     use crate::effect::{Effect, Environment};
     use crate::outcome::Outcome;
-    use crate::{Config, MAIN, Output};
+    use crate::{MAIN, Output};
 
     /// Invariants of the machine that no script can violate.
     fn run(code: Vec<Instruction>) -> Result<Output, String> {

@@ -9,16 +9,17 @@ use std::sync::Arc;
 
 use bstr::BString;
 
+use super::Machine;
+use crate::MAIN;
 use crate::effect::{ProcessId, ScopeId};
+use crate::elsewhere::Packed;
+use crate::lower::lower;
 use crate::outcome::Outcome;
-use crate::program::lower::lower;
-use crate::remote::packed::EndedBranch;
-use crate::remote::state::Packed;
+use crate::packed::EndedBranch;
 use crate::secrets::Secrets;
-use crate::status::snapshot::{InProgress, Status};
-use crate::tasks::task::TaskState;
+use crate::status::{InProgress, Status};
+use crate::tasks::TaskState;
 use crate::time::{Deadline, Time};
-use crate::{MAIN, Machine};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::Name;
 

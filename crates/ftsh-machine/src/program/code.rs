@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::durations::learned::{LearnedLimit, LimitKey};
 use crate::effect::DurationsOf;
-use crate::values::value::Value;
+use crate::values::Value;
 use ftsh_syntax::Source;
 use ftsh_syntax::ast::{
     AcceptedStatuses, ArgumentsDeclaration, BinaryOperator, FileTest, Name, Question, Redirect,
@@ -303,18 +303,20 @@ pub(crate) struct BackoffCode {
     pub clauses: Clauses<DurationScale, ()>,
 }
 
-/// Returns the number of values on the stack for the clauses of a `forany`.
-pub(crate) fn forany_values(clauses: &ForAnyClauses<DurationScale, ()>) -> usize {
-    let mut count = 0;
-    clauses.map(&mut count, |count, _| *count += 1, |count, ()| *count += 1);
-    count
-}
+impl Loop {
+    /// Returns the number of values on the stack for the clauses of a `forany`.
+    pub(crate) fn forany_values(clauses: &ForAnyClauses<DurationScale, ()>) -> usize {
+        let mut count = 0;
+        clauses.map(&mut count, |count, _| *count += 1, |count, ()| *count += 1);
+        count
+    }
 
-/// Returns the number of values on the stack for the clauses of a `forall`.
-pub(crate) fn forall_values(clauses: &ForAllClauses<(), ()>) -> usize {
-    let mut count = 0;
-    clauses.map(&mut count, |count, ()| *count += 1, |count, ()| *count += 1);
-    count
+    /// Returns the number of values on the stack for the clauses of a `forall`.
+    pub(crate) fn forall_values(clauses: &ForAllClauses<(), ()>) -> usize {
+        let mut count = 0;
+        clauses.map(&mut count, |count, ()| *count += 1, |count, ()| *count += 1);
+        count
+    }
 }
 
 impl ChannelCode {

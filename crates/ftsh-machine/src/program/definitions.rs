@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::code::{Address, Instruction, Program};
 use crate::channels::Rules;
-use crate::program::code::{Address, Instruction, Program};
-use crate::tasks::suspend::Suspend;
+use crate::values::Suspend;
 use ftsh_syntax::ast::{Name, Redirect, RedirectionTarget, Word, WordPart};
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::slug::Slug;
@@ -128,7 +128,7 @@ fn opens_files(redirects: &[Redirect]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::lower::lower;
+    use crate::lower::lower;
 
     fn definitions(text: &str) -> (Definitions, Arc<Program>) {
         let script = ftsh_syntax::parse("script", text).expect("a script");

@@ -1,6 +1,10 @@
 //! The flat list of instructions that a script is lowered to.
 
-pub(crate) mod code;
-pub(crate) mod definitions;
-pub(crate) mod learned;
-pub(crate) mod lower;
+mod code;
+mod definitions;
+
+pub(crate) use self::code::{
+    Address, BackoffCode, ChannelCode, DurationScale, FinallyCode, Instruction, Loop, Program,
+    TryCode,
+};
+pub(crate) use self::definitions::Definitions;

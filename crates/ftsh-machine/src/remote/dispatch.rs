@@ -8,24 +8,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::{Dispatcher, unpack, unpack::failure};
+use crate::branches::JoinKind;
+use crate::core::{Core, Flow};
 use crate::effect::{Dispatch, Effect, ProcessId, TaskId};
+use crate::elsewhere::{Avoided, DispatchTurn, RemoteFrame, RemoteState, RemoteTarget};
+use crate::endings::{Logged, Retry, TaskEnding, Thrown};
 use crate::event::{Blame, Returned};
+use crate::frames::{Frame, FrameKind};
 use crate::outcome::FailureKind;
+use crate::packed::{BranchEnd, EndedBranch, PackedFailure, PackedTrace};
 use crate::record::{AvoidReason, Level, LogEvent};
-use crate::remote::Dispatcher;
-use crate::remote::engines::DispatchTurn;
-use crate::remote::nodes::Avoided;
-use crate::remote::packed::{BranchEnd, EndedBranch, PackedFailure, PackedTrace};
-use crate::remote::remote_branch::{RemoteFrame, RemoteState, RemoteTarget};
-use crate::remote::unpack::{self, failure};
-use crate::tasks::core::Core;
-use crate::tasks::flow::Flow;
-use crate::tasks::frame::{Frame, FrameKind, JoinKind};
-use crate::tasks::table::Tasks;
-use crate::tasks::task::{Task, TaskState};
-use crate::tasks::timer::Timer;
-use crate::unwind::ending::{Logged, Retry, TaskEnding, Thrown};
-use crate::values::value::Value;
+use crate::scheduler::Timer;
+use crate::tasks::{Task, TaskState, Tasks};
+use crate::values::Value;
 use ftsh_syntax::Source;
 use ftsh_syntax::engine::EngineId;
 
@@ -141,7 +137,7 @@ impl Dispatcher<'_> {
                 throw(task, failure, Some(trace), again.into())
             }
             BranchEnd::Canceled(signal) => {
-                let signal = crate::commands::command::signal_name(signal);
+                let signal = crate::outcome::signal_name(signal);
                 self.branch_lost(task, Some(node), &format!("it was ended by {signal}"))
             }
             // The same limit is about to pass in this run, and produces the message.

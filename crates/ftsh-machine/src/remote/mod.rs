@@ -1,18 +1,17 @@
 //! Branches on other machines, as plain data.
 
-pub(crate) mod dispatch;
-pub(crate) mod engines;
-pub(crate) mod nodes;
-pub(crate) mod pack;
-pub mod packed;
-pub(crate) mod remote_branch;
-pub(crate) mod state;
-pub(crate) mod unpack;
+mod dispatch;
+mod pack;
+mod unpack;
 
-use crate::program::definitions::Definitions;
-use crate::remote::pack::Packer;
-use crate::tasks::core::Core;
-use crate::tasks::random::Random;
+use crate::core::Core;
+use crate::program::Definitions;
+use crate::random::Random;
+
+pub(crate) use self::dispatch::engine_of;
+pub(crate) use self::pack::{Packer, query_for_packing};
+pub(crate) use self::unpack::Unpacked;
+pub use self::unpack::failure;
 
 /// Dispatches branches to other machines, and handles their results.
 pub(crate) struct Dispatcher<'a> {

@@ -5,28 +5,25 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::commands::builtins::directories::directory;
-use crate::commands::command::answer;
+use crate::attempts::{TryFrame, TryPhase};
+use crate::core::Core;
 use crate::effect::{Query, TaskId};
+use crate::elsewhere::RemoteRoot;
+use crate::endings::{Retry, TaskEnding};
 use crate::event::Reply;
 use crate::outcome::{BranchResults, Failure, FailureKind, Outcome, UnknownWords};
-use crate::program::code::{Address, Program};
-use crate::program::definitions::Definitions;
-use crate::remote::packed::{
+use crate::packed::{
     BranchEnd, CodePlace, EndedBranch, PackedBranch, PackedBranchResults, PackedContext,
     PackedFailure, PackedRetry, PackedSettings, PackedStep, PackedTrace, PackedTrySummary,
     PackedValue, PackedVariable, Text, Unpackable,
 };
-use crate::remote::state::RemoteRoot;
-use crate::tasks::core::Core;
-use crate::tasks::random::Random;
-use crate::tasks::suspend::Suspend;
-use crate::tasks::task::Task;
-use crate::tasks::trace::{StepKind, Trace};
+use crate::program::{Address, Definitions, Program};
+use crate::random::Random;
+use crate::size::MAX_VALUE_LEN;
+use crate::tasks::Task;
 use crate::time::Time;
-use crate::unwind::ending::{Retry, TaskEnding};
-use crate::values::size::MAX_VALUE_LEN;
-use crate::values::value::Value;
+use crate::trace::{StepKind, Trace};
+use crate::values::{Suspend, Value};
 use ftsh_syntax::Source;
 
 /// Maximum length of a chain of failures that explain each other.
@@ -35,12 +32,12 @@ const MAX_CAUSES: usize = 16;
 /// Queries the information for packing branches that only the driver has.
 pub(crate) fn query_for_packing(task: &Task) -> Result<(), Suspend> {
     if task.directory.path.is_none() {
-        directory(task)?;
+        task.absolute_directory()?;
     }
     for (_, variable) in task.variables.iter() {
         if let Value::Buffer(buffer) = &variable.value {
             let query = Query::Buffer(buffer.id());
-            if answer(task, &query).is_none() {
+            if task.answer(&query).is_none() {
                 return Err(Suspend::Pending(query));
             }
         }
@@ -69,7 +66,7 @@ impl Packer<'_> {
         if task.is_atomic() {
             return Err(Unpackable::Atomic);
         }
-        let directory = directory(task).ok().flatten().ok_or(Unpackable::NoDirectory)?;
+        let directory = task.absolute_directory().ok().flatten().ok_or(Unpackable::NoDirectory)?;
         let mut texts = Texts::default();
         let place = texts.place(&task.program, task.at);
         let functions = self
@@ -193,7 +190,7 @@ fn packed(task: &Task, name: &str, value: &Value) -> Result<PackedValue, Unpacka
             let (first, last, step) = range.ends();
             PackedValue::Range(first, last, step)
         }
-        Value::Buffer(buffer) => match answer(task, &Query::Buffer(buffer.id())) {
+        Value::Buffer(buffer) => match task.answer(&Query::Buffer(buffer.id())) {
             Some(Reply::Text(content)) => PackedValue::Written(content.clone()),
             _ => return Err(cannot("its content is unknown".into())),
         },
@@ -306,5 +303,25 @@ impl Texts {
             slug: failure.slug.name().to_owned(),
             errno: failure.errno.clone(),
         }
+    }
+}
+
+impl Packer<'_> {
+    /// Returns the channels occupied by attempts around the branches of a task.
+    pub(crate) fn channels_around(&self, task: &Task) -> Vec<String> {
+        let mut inside =
+            self.core.remote.root().map(|root| root.inside.clone()).unwrap_or_default();
+        let around = |frame: &TryFrame| self.core.scopes.pass(frame.scope);
+        for task in self.core.tasks.and_around(task) {
+            inside.extend(task.tries().filter_map(around).map(|pass| pass.channel.to_string()));
+        }
+        inside
+    }
+
+    /// Returns true if an attempt around the branches of a task is a retry.
+    pub(crate) fn is_in_retry(&self, task: &Task) -> bool {
+        let is = |frame: &TryFrame| frame.phase == TryPhase::Attempt && frame.attempt > 1;
+        self.core.remote.is_retried()
+            || self.core.tasks.and_around(task).any(|task| task.tries().any(is))
     }
 }

@@ -2,42 +2,31 @@
 //! `forall` on this machine, so that `exit`, `exec`, `return` and failures have the meaning they
 //! have in a branch.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::Config;
+use crate::config::Config;
+use crate::core::Requests;
 use crate::effect::{BufferId, Directory, Effect};
-use crate::forall::Forker;
-use crate::interface::requests::Requests;
-use crate::outcome::{BranchResults, BranchWords, Failure, Outcome, TrySummary, UnknownWords};
-use crate::pipelines::tally::Tally;
-use crate::program::code::{Address, Instruction, Loop, Program};
-use crate::program::definitions::Definitions;
-use crate::program::lower::lower_elsewhere;
-use crate::record::Level;
-use crate::remote::packed::{
+use crate::elsewhere::RemoteRoot;
+use crate::lower::lower_elsewhere;
+use crate::outcome::{BranchResults, BranchWords, Failure, TrySummary, UnknownWords};
+use crate::packed::{
     PackedBranch, PackedContext, PackedFailure, PackedTrace, PackedValue, PackedVariable, Text,
     Unrunnable,
 };
-use crate::remote::state::RemoteRoot;
+use crate::program::{Address, Definitions, Instruction, Loop, Program};
+use crate::record::Level;
 use crate::secrets::Secrets;
-use crate::tasks::flow::Flow;
-use crate::tasks::frame::{FrameKind, JoinFrame, JoinKind};
-use crate::tasks::join::top_join;
-use crate::tasks::task::{AfterEmptied, AttemptInfo, ParentContext, Task};
-use crate::tasks::trace::{StepKind, Trace, TraceStep};
+use crate::tasks::{AttemptInfo, ParentContext, Task};
 use crate::time::Time;
-use crate::unwind::Unwinder;
-use crate::unwind::ending::TaskEnding;
-use crate::values::items::Items;
-use crate::values::list::List;
-use crate::values::value::{Range, Value};
-use crate::values::variables::{Variable, Variables};
+use crate::trace::{StepKind, Trace, TraceStep};
+use crate::values::{List, Range, Value};
+use crate::variables::{Variable, Variables};
 use ftsh_syntax::ast::Name;
-use ftsh_syntax::clauses::ForAllClauses;
 use ftsh_syntax::signal::Signal;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::{KnownNames, Script, Source, parse_with};
@@ -164,60 +153,6 @@ impl RootBranch {
         task.slot = self.slot;
         task.inherited = Arc::new(self.inherited);
         Ok((self.code, word))
-    }
-}
-
-impl Forker<'_> {
-    /// Begins the single branch of a machine that runs a branch of another machine's run.
-    pub(crate) fn begin_root(&mut self, task: &mut Task, code: &Arc<Loop>, word: Value) {
-        let mut items = Items::default();
-        items.push(word.clone());
-        let io = task.io.clone();
-        let kind = JoinKind::Branches {
-            code: Arc::clone(code),
-            clauses: Box::new(ForAllClauses::default()),
-            io: io.clone(),
-            tally: Box::new(Tally::new(items, None, self.core.now())),
-            outputs: None,
-            relay: None,
-            elsewhere: None,
-            gate: None,
-        };
-        let running = BTreeSet::new();
-        task.enter(FrameKind::Join(Box::new(JoinFrame { end: code.end, running, kind })));
-        let slot = task.slot;
-        let (branch, _) = self.begin_branch(task, "forall", code, (word.clone(), slot), io);
-        let now = self.core.now();
-        if let Some(JoinKind::Branches { tally, .. }) = top_join(task).map(|it| &mut it.kind) {
-            tally.next();
-            tally.began(branch, word, slot, now);
-        }
-        self.core.watch_root(branch);
-    }
-}
-
-impl Unwinder<'_> {
-    /// Handles the end of the branch. The run ends with the same result, after all processes have
-    /// ended. No enclosing scope exists here to which processes could be handed over.
-    pub(crate) fn root_ended(
-        &mut self,
-        task: &mut Task,
-        ending: &TaskEnding,
-        attempts: u64,
-    ) -> Flow {
-        let outcome = match ending {
-            TaskEnding::Succeeded => Outcome::Succeeded,
-            TaskEnding::Exited(code) => Outcome::Exited(*code),
-            TaskEnding::Failed(thrown) => {
-                Outcome::Failed(Box::new(Failure::clone(&thrown.failure)))
-            }
-        };
-        if let Some(root) = self.core.remote.root_mut() {
-            (root.ending, root.attempts) = (Some(ending.clone()), attempts);
-        }
-        task.frames.clear();
-        task.stack.clear();
-        self.empty(task, task.scope, AfterEmptied::Finish(outcome))
     }
 }
 

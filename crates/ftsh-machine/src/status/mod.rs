@@ -1,6 +1,6 @@
 //! A snapshot of all tasks, and its text.
 
-pub mod snapshot;
+mod snapshot;
 pub mod text;
 
-pub use snapshot::*;
+pub use self::snapshot::{Branches, Doing, InProgress, Status, TaskStatus, TryStatus};

@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::atomic::transaction::Committing;
+use crate::attempts::{TryFrame, TryPhase};
+use crate::branches::{JoinFrame, JoinKind};
+use crate::core::Core;
 use crate::effect::{ScopeId, TaskId};
-use crate::grouped_output::flush::flushing;
+use crate::elsewhere::RemoteState;
+use crate::frames::{Frame, FrameKind};
+use crate::grouped_output::flushing;
 use crate::outcome::Failure;
-use crate::program::code::Loop;
-use crate::remote::remote_branch::RemoteState;
+use crate::program::Loop;
 use crate::secrets::Secrets;
-use crate::tasks::core::Core;
-use crate::tasks::frame::{Frame, FrameKind, JoinFrame, JoinKind, TryFrame, TryPhase};
-use crate::tasks::task::{Task, TaskState};
+use crate::tasks::{Task, TaskState};
 use crate::time::{Deadline, Time};
+use crate::transactions::Committing;
 use ftsh_syntax::Source;
 use ftsh_syntax::ast::Name;
 

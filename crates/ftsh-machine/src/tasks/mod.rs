@@ -1,16 +1,13 @@
 //! Tasks: positions in the program with stacks of frames. Also the instructions' results and the
 //! timers that drive tasks.
 
-pub(crate) mod core;
-pub(crate) mod directory;
-pub(crate) mod flow;
-pub(crate) mod frame;
-pub(crate) mod join;
-pub(crate) mod random;
-pub(crate) mod scheduler;
-pub(crate) mod suspend;
-pub(crate) mod table;
-pub(crate) mod task;
-pub(crate) mod timer;
-pub mod trace;
-pub(crate) mod trace_walk;
+mod replacing;
+mod table;
+mod task;
+
+pub(crate) use self::replacing::Replacing;
+pub(crate) use self::table::Tasks;
+pub(crate) use self::task::{
+    AfterEmptied, AttemptInfo, Cancellation, CommittingFiles, ParentContext, RunningCommand, Task,
+    TaskState,
+};

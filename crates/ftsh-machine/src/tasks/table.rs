@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::task::Task;
 use crate::MAIN;
 use crate::effect::TaskId;
-use crate::tasks::task::Task;
 
 /// Tasks by id. A task is taken out while it is executed, and put back afterwards.
 #[derive(Debug, Default)]

@@ -6,29 +6,26 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use crate::atomic::transaction::{Committing, OpeningTransaction, OpeningView, Scratch};
-use crate::commands::invocation::Expanded;
-use crate::commands::opening::{Opening, Redirects, WrittenVariable};
-use crate::commands::table::IoTable;
+use super::replacing::Replacing;
+use crate::attempts::{Entering, TryFrame, TryPhase, WorkingDirectory};
+use crate::branches::{JoinFrame, JoinKind};
 use crate::effect::{
     Directory, OperationId, ProcessId, Query, ScopeId, StagedFileId, TaskId, Umask, ViewId,
 };
-use crate::eval::replacing::Replacing;
+use crate::elsewhere::RemoteState;
+use crate::endings::{Continuation, EndedStage, Logged, Retry, TaskEnding, TaskResidue, Thrown};
 use crate::event::{Refusal, Reply};
-use crate::outcome::{Failure, FailureKind, Outcome};
-use crate::program::code::{Address, Program};
-use crate::remote::remote_branch::RemoteState;
-use crate::tasks::directory::WorkingDirectory;
-use crate::tasks::frame::{Frame, FrameKind, TryFrame, TryPhase};
-use crate::tasks::suspend::Suspend;
-use crate::tasks::timer::TimerKey;
-use crate::tasks::trace::Trace;
+use crate::frames::{CallFrame, Frame, FrameKind};
+use crate::invocation::{Expanded, IoTable, Opening, Redirects, WrittenVariable};
+use crate::outcome::{Failure, FailureKind, KindAndCode, Outcome};
+use crate::program::{Address, Program};
+use crate::resources::ResourceHandle;
+use crate::scheduler::TimerKey;
 use crate::time::{Deadline, Time};
-use crate::tries::entering::Entering;
-use crate::unwind::continuation::Continuation;
-use crate::unwind::ending::{Logged, Retry, TaskEnding, TaskResidue, Thrown};
-use crate::values::value::{ResourceHandle, Value};
-use crate::values::variables::{Change, SavedVariable, Variables};
+use crate::trace::Trace;
+use crate::transactions::{Committing, OpeningTransaction, OpeningView, Scratch};
+use crate::values::{Suspend, Value};
+use crate::variables::{Change, SavedVariable, Variables};
 use ftsh_syntax::Source;
 use ftsh_syntax::ast::Name;
 use ftsh_syntax::signal::Signal;
@@ -533,4 +530,92 @@ fn previous_result(frames: &[Frame]) -> Option<PreviousResult<'_>> {
         }
         _ => None,
     })
+}
+
+impl Task {
+    /// Returns the failure of a branch that is cut short. A branch that only waits for its
+    /// processes to end keeps its ending.
+    pub(crate) fn cut_short(&self, why: KindAndCode) -> Option<KindAndCode> {
+        match &self.state {
+            TaskState::Emptying(_, AfterEmptied::End(ending)) => ending.failure(),
+            _ => Some(why),
+        }
+    }
+
+    /// Returns the tasks for which the task waits.
+    pub(crate) fn children(&self) -> Vec<TaskId> {
+        match self.frames.last() {
+            Some(Frame { kind: FrameKind::Join(join), .. }) => {
+                join.running.iter().copied().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the innermost structure if that waits for tasks.
+    pub(crate) fn top_join(&mut self) -> Option<&mut JoinFrame> {
+        match self.frames.last_mut() {
+            Some(Frame { kind: FrameKind::Join(join), .. }) => Some(join),
+            _ => None,
+        }
+    }
+
+    /// Returns true if a later stage of the task's pipeline reads the output of the stage at
+    /// `index`.
+    pub(crate) fn is_read_by_sibling(&self, index: usize) -> bool {
+        self.stages().is_some_and(|stages| index + 1 < stages.len())
+    }
+
+    /// Returns true if a stage before `index` has failed, and the task's pipeline fails by that
+    /// failure.
+    pub(crate) fn has_failed_before(&self, index: usize) -> bool {
+        let stages = self.stages().map_or(&[][..], |stages| &stages[..index]);
+        let mut before = stages.iter().flatten().map(|stage| &stage.ending);
+        before.any(|it| !matches!(it, TaskEnding::Succeeded) && !it.is_broken_pipe())
+    }
+
+    /// Returns the stages of the pipeline for which the task waits.
+    fn stages(&self) -> Option<&[Option<EndedStage>]> {
+        match &self.frames.last()?.kind {
+            FrameKind::Join(join) => match &join.kind {
+                JoinKind::Stages(stages) => Some(stages),
+                JoinKind::Branches { .. } | JoinKind::Hedge(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns the failure of a task that executed `exit`; `what` names the kind of the task.
+    pub(crate) fn exited(&self, what: &str, code: u8) -> Thrown {
+        let message = format!("a {what} exited with {code}");
+        self.thrown(FailureKind::Exit, i32::from(code), message, "exit")
+    }
+
+    /// Returns to the caller of a call.
+    pub(crate) fn leave_call(&mut self, call: CallFrame) {
+        self.program = call.program;
+        self.at = call.return_to - 1;
+        if call.function.is_some() {
+            self.args = call.args;
+        }
+        let kept = call.restore.into_iter().rev();
+        kept.for_each(|kept| self.variables.put_back(kept));
+    }
+
+    /// Returns the answer to a query of the current instruction.
+    pub(crate) fn answer(&self, query: &Query) -> Option<&Reply> {
+        self.answers().iter().find(|(asked, _)| asked == query).map(|(_, reply)| reply)
+    }
+
+    /// Returns the directory as an absolute path; `None` if the shell's own directory is gone.
+    pub(crate) fn absolute_directory(&self) -> Result<Option<BString>, Suspend> {
+        if let Some(directory) = &self.directory.path {
+            return Ok(Some(directory.to_vec().into()));
+        }
+        match self.answer(&Query::OwnDirectory) {
+            Some(Reply::Text(directory)) => Ok(Some(directory.clone())),
+            Some(_) => Ok(None),
+            None => Err(Suspend::Pending(Query::OwnDirectory)),
+        }
+    }
 }

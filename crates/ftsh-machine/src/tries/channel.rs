@@ -6,26 +6,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::TryRunner;
+use crate::amounts::{length, not_zero, number};
+use crate::attempts::{Entering, TryFrame, TryPhase};
 use crate::channels::{Admission, Breaker, Claim, Passed, Rate, Rules};
-use crate::effect::{Effect, Entry, PassId, ScopeId};
+use crate::core::{ChannelPass, Core, Flow};
+use crate::effect::{Effect, Entry, PassId};
+use crate::endings::{Logged, Retry, Thrown};
 use crate::event::{Refusal, Reply};
 use crate::outcome::{Failure, FailureKind, Human};
-use crate::program::code::ChannelCode;
+use crate::program::ChannelCode;
 use crate::record::{Level, LogEvent};
-use crate::remote::pack::Packer;
-use crate::scopes::tree::{ChannelPass, Scopes};
-use crate::tasks::core::Core;
-use crate::tasks::flow::Flow;
-use crate::tasks::frame::{TryFrame, TryPhase};
-use crate::tasks::suspend::Suspend;
-use crate::tasks::table::Tasks;
-use crate::tasks::task::{Task, TaskState};
+use crate::tasks::{Task, TaskState, Tasks};
 use crate::time::Time;
-use crate::tries::TryRunner;
-use crate::tries::entering::Entering;
-use crate::tries::try_block::{NO_TRY, length, not_zero, number};
-use crate::unwind::ending::{Logged, Retry, Thrown};
-use crate::values::value::Value;
+use crate::values::{Suspend, Value};
 use ftsh_syntax::clauses::ChannelClauses;
 use ftsh_syntax::slug::Slug;
 
@@ -60,7 +54,9 @@ impl TryRunner<'_> {
     /// Begins the next attempt. The attempt first enters the channel of its `try`, unless an
     /// enclosing attempt already occupies the channel.
     pub(crate) fn begin_attempt(&mut self, task: &mut Task) -> Flow {
-        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let Some(frame) = task.top_try() else {
+            return Flow::Throw(task.broken(TryFrame::MISSING));
+        };
         let (line, deferred, attempt) = (frame.code.line, frame.deferred, frame.attempt + 1);
         let Some(channel) = frame.code.through.clone() else {
             return self.make_attempt(task, None);
@@ -88,7 +84,9 @@ impl TryRunner<'_> {
         let pass = PassId(self.core.requests.next_id());
         let entry = Entry { operation, pass, channel: Arc::clone(&channel), rules, claim, line };
         self.core.requests.push(Effect::Enter(Box::new(entry)));
-        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let Some(frame) = task.top_try() else {
+            return Flow::Throw(task.broken(TryFrame::MISSING));
+        };
         frame.phase = TryPhase::Entering;
         task.scope = frame.outer_scope;
         task.since = self.core.now();
@@ -172,26 +170,6 @@ impl Tasks {
     }
 }
 
-impl Packer<'_> {
-    /// Returns the channels occupied by attempts around the branches of a task.
-    pub(crate) fn channels_around(&self, task: &Task) -> Vec<String> {
-        let mut inside =
-            self.core.remote.root().map(|root| root.inside.clone()).unwrap_or_default();
-        let around = |frame: &TryFrame| self.core.scopes.pass(frame.scope);
-        for task in self.core.tasks.and_around(task) {
-            inside.extend(task.tries().filter_map(around).map(|pass| pass.channel.to_string()));
-        }
-        inside
-    }
-
-    /// Returns true if an attempt around the branches of a task is a retry.
-    pub(crate) fn is_in_retry(&self, task: &Task) -> bool {
-        let is = |frame: &TryFrame| frame.phase == TryPhase::Attempt && frame.attempt > 1;
-        self.core.remote.is_retried()
-            || self.core.tasks.and_around(task).any(|task| task.tries().any(is))
-    }
-}
-
 /// Creates the failure of a refused `try` or attempt.
 pub(crate) fn refused(
     task: &mut Task,
@@ -222,33 +200,6 @@ impl Core {
         let (line, event) = (frame.code.line, event(frame, now));
         let level = event.level();
         self.log_at(task, line, || event, level);
-    }
-}
-
-impl Scopes {
-    /// Records the result of a scope's attempt, for the attempt's channel.
-    pub(crate) fn note_passed(&mut self, scope: ScopeId, passed: Passed) {
-        if let Some(pass) = self.pass_mut(scope) {
-            pass.passed = passed;
-        }
-    }
-
-    /// Records the failure of a scope's attempt.
-    pub(crate) fn note_failed(&mut self, scope: ScopeId, thrown: &Thrown) {
-        let is_failed = match thrown.retry {
-            Retry::AsUsual | Retry::Never => thrown.failure.kind != FailureKind::Refused,
-            Retry::Deferred(_) | Retry::BrokenPipe => false,
-        };
-        if is_failed {
-            self.note_passed(scope, Passed::Failed);
-        }
-    }
-}
-
-impl TryFrame {
-    /// Returns the number of the next attempt.
-    pub(crate) fn next_attempt(&self) -> u64 {
-        self.attempt + u64::from(!self.deferred)
     }
 }
 

@@ -1,12 +1,11 @@
 //! Standard input of tries: a retry may find its input already consumed.
 
+use super::TryRunner;
+use crate::core::{Flow, Requests};
 use crate::effect::{Effect, Query};
 use crate::event::{Refusal, Reply};
-use crate::interface::requests::Requests;
 use crate::record::LogEvent;
-use crate::tasks::flow::Flow;
-use crate::tasks::task::{Task, TaskState};
-use crate::tries::TryRunner;
+use crate::tasks::{Task, TaskState};
 
 impl Requests {
     /// Checks for the end of input at the beginning of an attempt. No check is needed if the input

@@ -1,17 +1,13 @@
 //! The `try` statement: attempts, their limits, channels and standard input.
 
-pub(crate) mod channel;
-pub(crate) mod entering;
-pub(crate) mod futile;
-pub(crate) mod input;
-pub(crate) mod size;
-pub(crate) mod try_block;
-pub(crate) mod verdict;
-pub(crate) mod watching;
+mod channel;
+mod input;
+mod try_block;
+mod verdict;
 
-use crate::program::definitions::Definitions;
-use crate::tasks::core::Core;
-use crate::tasks::random::Random;
+use crate::core::Core;
+use crate::program::Definitions;
+use crate::random::Random;
 
 /// Makes the attempts of a `try`, with the delays between them.
 pub(crate) struct TryRunner<'a> {

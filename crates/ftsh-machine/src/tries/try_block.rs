@@ -5,33 +5,29 @@ use std::time::Duration;
 
 use bstr::BString;
 
+use super::{
+    TryRunner,
+    verdict::{Occasion, StopReason, Verdict},
+};
+use crate::amounts::{byte_size, length, not_zero, number, plain};
+use crate::attempts::{FutileFailures, TryFrame, TryPhase, give_up};
+use crate::core::{ChannelPass, Flow, Step};
 use crate::effect::Effect;
-use crate::outcome::{Failure, FailureKind, Human, TrySummary, shorten};
-use crate::program::code::{BackoffCode, DurationScale, TryCode};
+use crate::endings::{Retry, Thrown};
+use crate::frames::FrameKind;
+use crate::items::Items;
+use crate::outcome::{Failure, TrySummary};
+use crate::program::{BackoffCode, DurationScale, TryCode};
 use crate::record::{LONG_DELAY, Level, LogEvent, LogRecord};
-use crate::scopes::tree::ChannelPass;
-use crate::tasks::flow::{Flow, Step};
-use crate::tasks::frame::{Frame, FrameKind, TryFrame, TryPhase};
-use crate::tasks::suspend::Suspend;
-use crate::tasks::task::{Task, TaskState};
-use crate::tasks::timer::Timer;
+use crate::scheduler::Timer;
+use crate::tasks::{Task, TaskState};
 use crate::time::{Deadline, Time};
-use crate::tries::TryRunner;
-use crate::tries::futile::{FutileFailures, give_up};
-use crate::tries::size::{plain, size};
-use crate::tries::verdict::{Occasion, StopReason, Verdict};
-use crate::unwind::Unwinder;
-use crate::unwind::ending::{Logged, Retry, Thrown};
-use crate::unwind::propagate::RunningWork;
-use crate::values::items::Items;
-use crate::values::value::Value;
+use crate::values::Suspend;
 use ftsh_syntax::backoff::{Backoff, Policy, deferral, last_attempt};
 use ftsh_syntax::signal::Signal;
 use ftsh_syntax::slug::Slug;
-use ftsh_syntax::{Source, duration, signal};
+use ftsh_syntax::{Source, signal};
 
-/// Violated invariant: the innermost structure is a `try`.
-pub(crate) const NO_TRY: &str = "the innermost structure is no `try`";
 /// Violated invariant: a continued `try` has a failure.
 const NO_FAILURE: &str = "a `try` is to go on without a failure";
 
@@ -44,7 +40,7 @@ impl TryRunner<'_> {
             task,
             length,
             |task, ()| count(task),
-            size,
+            byte_size,
             backoff,
             |task, ()| signal(task),
         )?;
@@ -131,7 +127,9 @@ impl TryRunner<'_> {
     pub(crate) fn make_attempt(&mut self, task: &mut Task, pass: Option<ChannelPass>) -> Flow {
         self.begin_counting(task);
         let (id, now) = (task.id, self.core.now());
-        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let Some(frame) = task.top_try() else {
+            return Flow::Throw(task.broken(TryFrame::MISSING));
+        };
         let scope = self.core.new_scope(Some(frame.outer_scope));
         self.core.scopes.set_pass(scope, pass);
         if let Some(signal) = frame.clauses.signal {
@@ -155,7 +153,9 @@ impl TryRunner<'_> {
 
     /// Handles the success of the body.
     pub(crate) fn try_succeeded(&mut self, task: &mut Task) -> Flow {
-        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let Some(frame) = task.top_try() else {
+            return Flow::Throw(task.broken(TryFrame::MISSING));
+        };
         let (attempt, end, line) = (frame.attempt, frame.code.end, frame.code.line);
         if !frame.code.is_limit {
             self.core.log_at(task, line, || LogEvent::TrySucceeded(attempt), Level::STRUCTURES);
@@ -169,7 +169,9 @@ impl TryRunner<'_> {
     /// Continues after a failed attempt or condition, once its scope is empty.
     pub(crate) fn attempt_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
         let now = self.core.now();
-        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let Some(frame) = task.top_try() else {
+            return Flow::Throw(task.broken(TryFrame::MISSING));
+        };
         if frame.code.is_limit && thrown.retry != Retry::BrokenPipe {
             return self.core.unwinder().limit_failed(task, thrown);
         }
@@ -191,7 +193,9 @@ impl TryRunner<'_> {
     pub(crate) fn try_again(&mut self, task: &mut Task) -> Step {
         let again = task.pop()?.boolean().map_err(Suspend::from)?;
         self.core.log(task, || LogEvent::Condition(again), Level::STRUCTURES);
-        let Some(frame) = task.top_try() else { return Ok(Flow::Throw(task.broken(NO_TRY))) };
+        let Some(frame) = task.top_try() else {
+            return Ok(Flow::Throw(task.broken(TryFrame::MISSING)));
+        };
         let verdict = frame.attempts(self.core.now()).verdict(Occasion::Condition(again));
         let (scope, outer) = (frame.scope, frame.outer_scope);
         self.core.hand_over(scope, outer);
@@ -200,7 +204,9 @@ impl TryRunner<'_> {
 
     /// Applies a decision about the next attempt, after the failure in the frame.
     fn apply_verdict(&mut self, task: &mut Task, verdict: Verdict) -> Flow {
-        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let Some(frame) = task.top_try() else {
+            return Flow::Throw(task.broken(TryFrame::MISSING));
+        };
         let Some(mut failure) = frame.failure.clone() else {
             return Flow::Throw(task.broken(NO_FAILURE));
         };
@@ -229,7 +235,9 @@ impl TryRunner<'_> {
     /// Continues without another attempt, because the channel has no budget.
     pub(crate) fn without_budget(&mut self, task: &mut Task, failure: Arc<Failure>) -> Flow {
         let now = self.core.now();
-        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let Some(frame) = task.top_try() else {
+            return Flow::Throw(task.broken(TryFrame::MISSING));
+        };
         let verdict = frame.attempts(now).verdict(Occasion::NoBudget);
         frame.failure = Some(failure);
         self.apply_verdict(task, verdict)
@@ -238,7 +246,9 @@ impl TryRunner<'_> {
     /// Waits before the next attempt, or fails if no attempt fits.
     fn delay(&mut self, task: &mut Task) -> Flow {
         let now = self.core.now();
-        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let Some(frame) = task.top_try() else {
+            return Flow::Throw(task.broken(TryFrame::MISSING));
+        };
         let next = match frame.clauses.every {
             Some(every) => {
                 let next = now.max(frame.attempt_started + every);
@@ -270,7 +280,9 @@ impl TryRunner<'_> {
     /// policy.
     fn defer(&mut self, task: &mut Task, by: Duration) -> Flow {
         let now = self.core.now();
-        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let Some(frame) = task.top_try() else {
+            return Flow::Throw(task.broken(TryFrame::MISSING));
+        };
         let delay =
             deferral(by, frame.deadline.remaining(now).unwrap_or(Duration::MAX), self.random.rng());
         (frame.last, frame.deferred) = (false, true);
@@ -303,7 +315,9 @@ impl TryRunner<'_> {
 
     /// Waits in the scope around the attempts.
     fn wait_until(&mut self, task: &mut Task, next: Time) -> Flow {
-        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let Some(frame) = task.top_try() else {
+            return Flow::Throw(task.broken(TryFrame::MISSING));
+        };
         frame.phase = TryPhase::Delay;
         task.scope = frame.outer_scope;
         if next <= self.core.now() {
@@ -330,88 +344,6 @@ fn pop_directories(task: &mut Task, values: usize) -> Result<Vec<BString>, Suspe
     Ok(directories)
 }
 
-impl Unwinder<'_> {
-    /// Ends a `try` without further attempts: catches the failure, or fails.
-    pub(crate) fn try_failed(&mut self, task: &mut Task, failure: Arc<Failure>) -> Flow {
-        let (retry, logged) = (Retry::AsUsual, Logged::Failure);
-        self.try_ended(task, Thrown { failure, retry, logged, answers: true })
-    }
-
-    /// Ends a `limit` by a failure of its group. Without `catch`, `giveup` and `defer` concern the
-    /// `try` around it.
-    fn limit_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
-        let retry = match thrown.failure.kind {
-            // The end of the time concerns no `try` around it.
-            FailureKind::Timeout => Retry::AsUsual,
-            _ => thrown.retry,
-        };
-        self.try_ended(task, Thrown { retry, logged: Logged::Failure, answers: true, ..thrown })
-    }
-
-    fn try_ended(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
-        let Some(Frame { height, kind: FrameKind::Try(mut frame) }) = task.frames.pop() else {
-            return Flow::Throw(task.broken(NO_TRY));
-        };
-        task.stack.truncate(height);
-        self.core.learn(&task.program.source, &mut frame, false);
-        self.core.scheduler.cancel(frame.deadline_timer);
-        self.core.scheduler.cancel(frame.attempt_timer);
-        task.scope = frame.outer_scope;
-        task.return_to(&frame.began_in);
-        self.core.requests.end_replay(frame.replay.take());
-        let tried = frame.tried(&task.program.source, self.core.now());
-        let (line, attempts, elapsed) = (tried.line, tried.attempts, tried.elapsed);
-        if !frame.code.is_limit {
-            let mut failure = Arc::unwrap_or_clone(thrown.failure);
-            failure.tries.push(tried);
-            thrown.failure = Arc::new(failure);
-        }
-        let uncaught = self.core.config.log_level > Level::NOTHING
-            && frame.code.catch.is_none()
-            && self.core.tasks.is_uncaught(task, &thrown);
-        thrown.logged = Logged::from_uncaught(uncaught);
-        let level = Level::of_failure(uncaught);
-        // A contained failure of a `limit` is logged where it happens.
-        let is_news = uncaught || !frame.code.is_limit;
-        if is_news && self.core.config.log_level >= level {
-            let failure = Box::new(Failure::clone(&thrown.failure));
-            let event = if frame.code.is_limit {
-                LogEvent::EndedBy(failure)
-            } else {
-                LogEvent::TryFailed { failure, attempts, elapsed }
-            };
-            let record = LogRecord { level, uncaught, ..self.core.record(task, line, event) };
-            self.core.requests.push(Effect::Log(record));
-        }
-        self.catch(task, &frame.code, thrown)
-    }
-
-    /// Fails a `try` whose clauses have no value, before the first attempt.
-    pub(crate) fn head_failed(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
-        match thrown.retry {
-            Retry::BrokenPipe => Flow::Throw(thrown),
-            Retry::AsUsual | Retry::Deferred(_) | Retry::Never => {
-                self.catch(task, code, Thrown { retry: Retry::AsUsual, ..thrown })
-            }
-        }
-    }
-
-    /// Ends a `try` by a failure.
-    fn catch(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
-        match code.catch {
-            Some((address, line)) => {
-                self.core.log_at(task, line, || LogEvent::Catch, Level::STRUCTURES);
-                task.note_caught(&thrown.failure);
-                self.core.requests.forget_output(task);
-                task.enter(FrameKind::Catch(thrown.failure));
-                task.jump(address);
-                Flow::Continue
-            }
-            None => Flow::Throw(thrown),
-        }
-    }
-}
-
 impl TryFrame {
     /// Returns the number of attempts and the duration up to now, for a failure that ends the
     /// `try`.
@@ -420,33 +352,6 @@ impl TryFrame {
         let elapsed = now - self.started;
         TrySummary { file, line: self.code.line, attempts: self.attempt, elapsed }
     }
-}
-
-/// Tolerance for the time that starting a command takes.
-const START_TOLERANCE: Duration = Duration::from_millis(100);
-
-/// Returns the failure of a `try` whose deadline passes during an attempt.
-pub(crate) fn timeout(
-    task: &Task,
-    limit: Option<Duration>,
-    running: RunningWork,
-    caught: Option<Arc<Failure>>,
-) -> Arc<Failure> {
-    let after = limit.map_or_else(String::new, |limit| match running.elapsed {
-        // The command began long after the limited structure.
-        Some(ran) if limit.saturating_sub(ran) > START_TOLERANCE.max(limit / 20) => {
-            format!(" after {}, at the end of {}", Human(ran), Human(limit))
-        }
-        _ => format!(" after {}", Human(limit)),
-    });
-    let message = match running.command.as_str() {
-        "" => match &running.waits_for {
-            Some(channel) => format!("ran out of time{after}, waiting for the channel `{channel}`"),
-            None => format!("ran out of time{after}"),
-        },
-        command => format!("`{}` ran out of time{after}", shorten(command)),
-    };
-    running.failure(task, FailureKind::Timeout, 124, message, caught)
 }
 
 /// Pops a number of attempts.
@@ -467,37 +372,6 @@ fn signal(task: &mut Task) -> Result<Signal, Suspend> {
         .ok_or_else(|| Suspend::expression(Slug::UnknownSignal, signal::unknown(&name)))
 }
 
-/// Pops a duration.
-pub(crate) fn length(task: &mut Task, scale: DurationScale) -> Result<Duration, Suspend> {
-    let text = plain(&task.pop()?)?;
-    let text = text.trim();
-    let length = match scale {
-        DurationScale::Of(unit) => unit.times(text),
-        DurationScale::Whole => duration::parse(text),
-    };
-    match length {
-        Some(length) => Ok(length),
-        None if scale == DurationScale::Whole => Err(Suspend::expression(
-            Slug::NotADuration,
-            format!("`{text}` is not a length of time, like `90s` or `5 minutes`"),
-        )),
-        None => Err(Suspend::expression(
-            Slug::NotADuration,
-            format!("`{text}` is not a length of time: a number above 0 is needed"),
-        )),
-    }
-}
-
-/// Rejects a duration of zero.
-pub(crate) fn not_zero(length: Duration) -> Result<(), Suspend> {
-    match length {
-        Duration::ZERO => {
-            Err(Suspend::expression(Slug::ZeroDuration, "a length of time can't be zero"))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Pops the parameters of a `backoff` clause.
 fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Suspend> {
     let length = |task: &mut Task, scale: &DurationScale| {
@@ -508,11 +382,4 @@ fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Suspend> {
         code.clauses.try_map(task, length, |task, ()| number(&task.pop()?))?.jitter_from_percent();
     Policy::with(code.kind, &clauses)
         .map_err(|error| Suspend::expression(Slug::OutOfRange, error.one_line()))
-}
-
-/// Converts a value to a number, which may have a fraction.
-pub(crate) fn number(value: &Value) -> Result<f64, Suspend> {
-    let text = plain(value)?;
-    let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
-    number.ok_or_else(|| Suspend::expression(Slug::NotANumber, format!("`{text}` is not a number")))
 }

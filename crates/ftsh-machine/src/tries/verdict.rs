@@ -7,9 +7,9 @@
 
 use std::time::Duration;
 
-use crate::tasks::frame::{TryFrame, TryPhase};
+use crate::attempts::{TryFrame, TryPhase};
+use crate::endings::Retry;
 use crate::time::Time;
-use crate::unwind::ending::Retry;
 
 /// State of a `try` that the decision depends on.
 #[derive(Clone, Copy, Debug)]

@@ -2,21 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::atomic::transaction::Committing;
+use super::Unwinder;
+use crate::attempts::{TryFrame, TryPhase};
 use crate::channels::Passed;
-use crate::grouped_output::flush::halt_flush;
+use crate::core::{Breach, Flow};
+use crate::endings::{Logged, Retry, Thrown};
+use crate::frames::FrameKind;
+use crate::grouped_output::halt_flush;
 use crate::outcome::{Failure, FailureKind};
 use crate::record::Level;
-use crate::resume::loss::lost;
-use crate::tasks::flow::Flow;
-use crate::tasks::frame::{FrameKind, TryPhase};
-use crate::tasks::join::top_join;
-use crate::tasks::table::Tasks;
-use crate::tasks::task::{AfterEmptied, Task, TaskState};
-use crate::tries::try_block::{NO_TRY, timeout};
-use crate::tries::watching::{Breach, breached};
-use crate::unwind::Unwinder;
-use crate::unwind::ending::{Logged, Retry, Thrown};
+use crate::tasks::{AfterEmptied, Task, TaskState, Tasks};
+use crate::transactions::Committing;
 
 impl Unwinder<'_> {
     /// Ends everything inside a `try`, and then the `try` or only its attempt.
@@ -36,7 +32,7 @@ impl Unwinder<'_> {
             return Flow::keep_waiting(task);
         }
         let Some(FrameKind::Try(frame)) = task.frames.get(position).map(|frame| &frame.kind) else {
-            return Flow::Throw(task.broken(NO_TRY));
+            return Flow::Throw(task.broken(TryFrame::MISSING));
         };
         let (scope, phase, last) = (frame.scope, frame.phase, frame.failure.clone());
         let limit = match by {
@@ -56,9 +52,9 @@ impl Unwinder<'_> {
                 let running = self.core.running_inside(task, position + 1);
                 let caught = caught_around(task, position);
                 let failure = match by {
-                    Cut::Try | Cut::Attempt => timeout(task, limit, running, caught),
-                    Cut::Breach(breach) => breached(task, conditions, breach, running, caught),
-                    Cut::Loss => lost(task, "an attempt", running, caught),
+                    Cut::Try | Cut::Attempt => running.timeout(task, limit, caught),
+                    Cut::Breach(breach) => running.breached(task, conditions, breach, caught),
+                    Cut::Loss => running.lost(task, "an attempt", caught),
                 };
                 self.core.log_failure(task, &failure, Level::FAILURES, false);
                 if phase == TryPhase::Entering {
@@ -138,12 +134,12 @@ impl Unwinder<'_> {
                 if let Some(process) = halt_flush(task) {
                     self.core.requests.end_process(process);
                 }
-                self.core.requests.leave_relay(top_join(task));
-                self.core.requests.leave_words(top_join(task));
+                self.core.requests.leave_relay(task.top_join());
+                self.core.requests.leave_words(task.top_join());
                 self.core.leave_gate(task);
                 // The timer ends now. The structure remains while branches clean up, but starts no
                 // more branches.
-                self.core.scheduler.cancel(top_join(task).and_then(|join| join.timer()));
+                self.core.scheduler.cancel(task.top_join().and_then(|join| join.timer()));
             }
             TaskState::Emptying(scope, _) => {
                 self.core.scopes.forget_wait(scope);

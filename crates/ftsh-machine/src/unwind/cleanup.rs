@@ -9,20 +9,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::{Unwinder, finally::is_group};
+use crate::branches::JoinKind;
+use crate::core::{Core, Flow};
 use crate::effect::ScopeId;
+use crate::endings::{Continuation, Logged, Retry, TaskEnding, Thrown};
+use crate::frames::{Frame, FrameKind};
 use crate::outcome::{Failure, KindAndCode, Outcome};
 use crate::record::{Level, LogEvent};
-use crate::tasks::core::Core;
-use crate::tasks::flow::Flow;
-use crate::tasks::frame::{Frame, FrameKind, JoinKind};
-use crate::tasks::join::{children, cut_short, top_join};
-use crate::tasks::task::{AfterEmptied, Cancellation, Task, TaskState};
-use crate::tasks::timer::Timer;
+use crate::scheduler::Timer;
+use crate::tasks::{AfterEmptied, Cancellation, Task, TaskState};
 use crate::time::Deadline;
-use crate::unwind::Unwinder;
-use crate::unwind::continuation::Continuation;
-use crate::unwind::ending::{Logged, Retry, TaskEnding, Thrown};
-use crate::unwind::finally::is_group;
 
 /// Violated invariant: a task that cleans up is canceled.
 const NOT_CANCELED: &str = "a task cleans up that is not canceled";
@@ -126,7 +123,7 @@ impl Unwinder<'_> {
     /// Stops a task and its child tasks, and unwinds up to the innermost `finally` group still to
     /// run. Running groups are cut short. Returns false if there is no such group.
     fn prepare_cleanup(&mut self, task: &mut Task, keep: usize, why: KindAndCode) -> bool {
-        for id in children(task) {
+        for id in task.children() {
             if let Some(child) = self.core.tasks.take(id) {
                 self.prepare_child_cleanup(task, child, why);
             }
@@ -165,13 +162,13 @@ impl Unwinder<'_> {
         why: KindAndCode,
     ) {
         self.core.log_canceled(&child);
-        let failure = cut_short(&child, why);
+        let failure = child.cut_short(why);
         if self.prepare_cleanup(&mut child, 0, why) {
             child.state = TaskState::AwaitingCleanup;
             self.core.tasks.put(child);
         } else {
             self.core.branch_ended(task, (child.id, child.attempts), failure);
-            if let Some(join) = top_join(task) {
+            if let Some(join) = task.top_join() {
                 join.running.remove(&child.id);
             }
         }
@@ -209,7 +206,7 @@ impl Unwinder<'_> {
             None => return Flow::Throw(task.broken(NOT_CANCELED)),
         };
         while task.frames.len() > keep {
-            if top_join(task).is_some_and(|join| !join.running.is_empty()) {
+            if task.top_join().is_some_and(|join| !join.running.is_empty()) {
                 self.clean_up_children(task);
                 return Flow::Wait(TaskState::AwaitingCleanup);
             }
@@ -234,7 +231,7 @@ impl Unwinder<'_> {
     /// Makes the child tasks of a canceled task clean up first.
     fn clean_up_children(&mut self, task: &Task) {
         let Some(cancellation) = task.cancellations.last() else { return };
-        for id in children(task) {
+        for id in task.children() {
             let Some(child) = self.core.tasks.get_mut(id) else { continue };
             if !matches!(child.state, TaskState::AwaitingCleanup) {
                 continue;
@@ -312,10 +309,10 @@ impl Unwinder<'_> {
     /// Drops all but the first `keep` structures of a task, with its child tasks. Each skipped or
     /// interrupted group is logged.
     pub(crate) fn drop_structures(&mut self, task: &mut Task, keep: usize, why: KindAndCode) {
-        for child in children(task) {
+        for child in task.children() {
             if let Some(mut child) = self.core.tasks.take(child) {
                 self.core.log_canceled(&child);
-                let failure = cut_short(&child, why);
+                let failure = child.cut_short(why);
                 self.drop_structures(&mut child, 0, why);
                 self.core.branch_ended(task, (child.id, child.attempts), failure);
             }

@@ -6,27 +6,24 @@
 
 use std::sync::Arc;
 
+use super::{Unwinder, finally::is_group_in_progress};
+use crate::attempts::{TryFrame, TryPhase};
+use crate::core::Flow;
 use crate::effect::{ScopeId, TaskId};
+use crate::endings::{Continuation, Retry, TaskEnding, Thrown};
+use crate::frames::FrameKind;
 use crate::outcome::KindAndCode;
 use crate::record::{Level, LogEvent};
-use crate::tasks::core::Core;
-use crate::tasks::flow::Flow;
-use crate::tasks::frame::{FrameKind, TryFrame, TryPhase};
-use crate::tasks::join::children;
-use crate::tasks::table::Tasks;
-use crate::tasks::task::{AfterEmptied, Cancellation, ParentContext, Task, TaskState};
-use crate::tasks::timer::Timer;
+use crate::scheduler::Timer;
+use crate::tasks::{AfterEmptied, Cancellation, Task, TaskState, Tasks};
 use crate::time::Deadline;
-use crate::unwind::Unwinder;
-use crate::unwind::continuation::Continuation;
-use crate::unwind::ending::{Retry, TaskEnding, Thrown};
-use crate::unwind::finally::is_group_in_progress;
 
 impl Tasks {
     /// Returns true if a `finally` group runs inside all but the first `keep` structures of a task.
     pub(crate) fn has_group_in_progress(&self, task: &Task, keep: usize) -> bool {
         task.frames.iter().skip(keep).any(is_group_in_progress)
-            || children(task)
+            || task
+                .children()
                 .iter()
                 .filter_map(|child| self.get(*child))
                 .any(|child| self.has_group_in_progress(child, 0))
@@ -132,7 +129,7 @@ impl Unwinder<'_> {
         if let Some(at) = task.frames.iter().skip(keep).position(is_group_in_progress) {
             return spared.extend(self.limit_group(task, keep + at, limit));
         }
-        for id in children(task) {
+        for id in task.children() {
             let Some(mut child) = self.core.tasks.take(id) else { continue };
             if self.core.tasks.has_group_in_progress(&child, 0) {
                 let limit = self.supersede(&mut child, 0, limit);
@@ -174,7 +171,7 @@ impl Unwinder<'_> {
             }
         }
         let mut inherited = None;
-        for child in children(task) {
+        for child in task.children() {
             let Some(mut child) = self.core.tasks.take(child) else { continue };
             let inherited =
                 inherited.get_or_insert_with(|| Arc::new(self.core.child_context(task)));
@@ -206,76 +203,6 @@ impl Unwinder<'_> {
             frame.attempt_timer = Some(self.core.scheduler.arm(each.timer_moment(), timer));
         }
         frame.present_deadline()
-    }
-}
-
-impl Core {
-    /// Returns the tightest deadline around the current instruction of a task.
-    ///
-    /// A `finally` group may exceed the deadlines around the group by the group's share.
-    pub(crate) fn deadline_of(&self, task: &Task) -> Deadline {
-        let mut deadline = Deadline::NONE;
-        let mut share = None;
-        let mut place = Some(task);
-        'around: while let Some(task) = place {
-            for frame in task.frames.iter().rev() {
-                match (&frame.kind, share) {
-                    // Enclosing limits are part of the frame's own.
-                    (FrameKind::Try(frame), None) => {
-                        deadline = frame.present_deadline();
-                        break 'around;
-                    }
-                    (FrameKind::Try(frame), Some(share)) => {
-                        deadline = deadline.min(frame.own_limit() + share);
-                    }
-                    (FrameKind::Finally(group), _) => match group.limit {
-                        Some(limit) => {
-                            deadline = deadline.min(limit);
-                            break 'around;
-                        }
-                        None => share = Some(self.config.kill_timeout / 2),
-                    },
-                    _ => {}
-                }
-            }
-            let parent = task.parent.and_then(|(parent, _)| self.tasks.get(parent));
-            if parent.is_none() {
-                deadline = deadline.min(task.inherited.deadline + share.unwrap_or_default());
-            }
-            place = parent;
-        }
-        deadline
-    }
-
-    /// Returns the context for a new branch or stage of a task.
-    pub(crate) fn child_context(&self, task: &Task) -> ParentContext {
-        ParentContext {
-            deadline: self.deadline_of(task),
-            attempt: task.attempt(),
-            failure: task.caught().cloned(),
-            succeeded: task.is_after_success(),
-            depth: task.depth(),
-            is_guarded: task.leaves_time_to_clean_up(),
-            scratch: task.scratch().cloned(),
-            view: task.view().cloned(),
-        }
-    }
-}
-
-impl TryFrame {
-    /// Returns the tightest deadline around the current phase of this `try`.
-    fn present_deadline(&self) -> Deadline {
-        match self.phase {
-            TryPhase::Attempt => self.attempt_deadline,
-            TryPhase::Entering | TryPhase::Condition | TryPhase::Delay => self.deadline,
-        }
-    }
-
-    /// Returns the deadline that the clauses of this `try` set for its current phase.
-    fn own_limit(&self) -> Deadline {
-        let limit = Deadline::of_limit(self.started, self.clauses.time);
-        let each = self.clauses.each.filter(|_| self.phase == TryPhase::Attempt);
-        limit.min(Deadline::of_limit(self.attempt_started, each))
     }
 }
 

@@ -5,17 +5,14 @@
 
 use std::sync::Arc;
 
+use super::Unwinder;
+use crate::core::{Flow, Step};
+use crate::endings::{Continuation, TaskEnding, Thrown};
+use crate::frames::{FinallyFrame, Frame, FrameKind, GuardFrame};
 use crate::outcome::{BranchResults, Failure};
-use crate::pipelines::stages::is_read_by_sibling;
-use crate::program::code::FinallyCode;
+use crate::program::FinallyCode;
 use crate::record::{Level, LogEvent};
-use crate::tasks::flow::{Flow, Step};
-use crate::tasks::frame::{FinallyFrame, Frame, FrameKind, GuardFrame};
-use crate::tasks::table::Tasks;
-use crate::tasks::task::{AfterEmptied, Task};
-use crate::unwind::Unwinder;
-use crate::unwind::continuation::Continuation;
-use crate::unwind::ending::{TaskEnding, Thrown};
+use crate::tasks::{AfterEmptied, Task, Tasks};
 
 /// Violated invariant: the innermost structure belongs to a `finally` group.
 const NO_GUARD: &str = "the innermost structure has no `finally`";
@@ -149,7 +146,7 @@ impl Tasks {
             }
             let Some((parent, index)) = task.parent else { return false };
             place = self.get(parent);
-            if place.is_some_and(|parent| is_read_by_sibling(parent, index)) {
+            if place.is_some_and(|parent| parent.is_read_by_sibling(index)) {
                 return false;
             }
         }

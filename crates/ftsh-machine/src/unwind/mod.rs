@@ -1,14 +1,19 @@
 //! Failures and cancellation: unwinding of frames, and `finally` groups.
 
-pub(crate) mod cancel;
-pub(crate) mod cleanup;
-pub(crate) mod continuation;
-pub(crate) mod deferred_cut;
-pub(crate) mod ending;
-pub(crate) mod finally;
-pub(crate) mod propagate;
+mod cancel;
+mod cleanup;
+mod deferred_cut;
+mod emptying;
+mod failing;
+mod finally;
+mod leaving;
+mod propagate;
+mod resume;
 
-use crate::tasks::core::Core;
+use crate::core::Core;
+
+pub(crate) use self::cancel::Cut;
+pub(crate) use self::finally::guard;
 
 /// Leaves structures: by failure, by cancellation, or at their end.
 pub(crate) struct Unwinder<'a> {

@@ -1,28 +1,19 @@
 //! Propagation of failures to the containing structure, and endings of tasks.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use super::Unwinder;
+use crate::branches::JoinKind;
 use crate::channels::Passed;
+use crate::core::Flow;
 use crate::effect::ScopeId;
-use crate::eval::expression::leave_call;
+use crate::endings::{Continuation, Logged, Retry, TaskEnding, Thrown};
 use crate::event::SIGPIPE;
-use crate::outcome::{BranchResults, Failure, FailureKind, Outcome, TrySummary};
-use crate::pipelines::stages::has_failed_before;
+use crate::frames::{Frame, FrameKind};
+use crate::outcome::{BranchResults, Failure, Outcome};
 use crate::record::{Level, LogEvent};
-use crate::tasks::core::Core;
-use crate::tasks::flow::Flow;
-use crate::tasks::frame::{Frame, FrameKind, JoinKind};
-use crate::tasks::join::{children, survives_failure};
-use crate::tasks::table::Tasks;
-use crate::tasks::task::{AfterEmptied, Task, TaskState};
-use crate::tasks::trace_walk::TraceWalk;
-use crate::unwind::Unwinder;
-use crate::unwind::continuation::Continuation;
-use crate::unwind::ending::{Logged, Retry, TaskEnding, Thrown};
-use crate::values::value::Value;
-use ftsh_syntax::Source;
-use ftsh_syntax::ast::Name;
+use crate::tasks::{AfterEmptied, Task, TaskState, Tasks};
+use crate::values::Value;
 
 impl Unwinder<'_> {
     /// Leaves structures up to the one that contains the failure.
@@ -80,7 +71,7 @@ impl Unwinder<'_> {
                 FrameKind::WordCall(_) => thrown.answers = false,
                 FrameKind::Call(call) => {
                     thrown.answers = true;
-                    leave_call(task, *call);
+                    task.leave_call(*call);
                 }
                 kind => self.abandon_frame(task, kind, false),
             }
@@ -91,7 +82,7 @@ impl Unwinder<'_> {
     /// Leaves a structure early, by a failure or by `return`.
     pub(crate) fn abandon_frame(&mut self, task: &mut Task, kind: FrameKind, succeeded: bool) {
         match kind {
-            FrameKind::Call(call) => leave_call(task, *call),
+            FrameKind::Call(call) => task.leave_call(*call),
             FrameKind::Redirected { before, .. } => task.io = before,
             FrameKind::Transaction(transaction) => {
                 self.core.committer().roll_back(task, *transaction);
@@ -217,81 +208,6 @@ impl Unwinder<'_> {
     }
 }
 
-impl Core {
-    /// Adds the surroundings of a task to the trace of its failure.
-    fn add_trace(&self, task: &Task, thrown: &mut Thrown) {
-        let failure = Arc::make_mut(&mut thrown.failure);
-        let trace = std::mem::take(&mut failure.trace);
-        let mut walk = TraceWalk { trace, tries: failure.tries.len() };
-        self.walk_out(task, &mut walk);
-        failure.trace = walk.trace;
-    }
-
-    /// Returns the current activity of a task, or of its first child task.
-    pub(crate) fn running(&self, task: &Task) -> RunningWork {
-        let mut running = self.running_below(task);
-        self.walk_out_of_branch(task, &mut running.walk);
-        running.branches = self.tasks.current_branch_results(task);
-        running
-    }
-
-    /// Returns the current activity of a task, without the surroundings of the task.
-    fn running_below(&self, task: &Task) -> RunningWork {
-        let mut running = match &task.state {
-            TaskState::Command(command) => RunningWork {
-                command: command.text.clone(),
-                elapsed: Some(self.now() - command.started),
-                place: Some((Arc::clone(&task.program.source), task.line())),
-                ..RunningWork::default()
-            },
-            TaskState::Entering(entering) => RunningWork {
-                waits_for: Some(Arc::clone(&entering.channel)),
-                place: task
-                    .tries()
-                    .next()
-                    .map(|frame| (Arc::clone(&task.program.source), frame.code.line)),
-                ..RunningWork::default()
-            },
-            TaskState::Children | TaskState::Forking | TaskState::AwaitingCleanup => {
-                let first = children(task).into_iter().find_map(|child| self.tasks.get(child));
-                first.map_or_else(RunningWork::default, |child| {
-                    let mut running = self.running_below(child);
-                    running.walk.leave_branch(self, task, child.id);
-                    running
-                })
-            }
-            _ => RunningWork::default(),
-        };
-        running.place.get_or_insert_with(|| (Arc::clone(&task.program.source), task.line()));
-        running.walk.leave_structures(task);
-        let tries = task.placed_tries();
-        running.tries.extend(tries.map(|(frame, source)| frame.tried(source, self.now())));
-        // An earlier limit explains nothing, but its own cause may.
-        let earlier = |failure: &Arc<Failure>| match failure.kind {
-            kind if kind.is_limit() => failure.earlier.clone(),
-            _ => Some(Arc::clone(failure)),
-        };
-        let remote_branch = task.frames.last().and_then(|frame| match &frame.kind {
-            FrameKind::Remote(remote_branch) => remote_branch.failure.clone(),
-            _ => None,
-        });
-        running.earlier = running.earlier.or(remote_branch);
-        let earlier = || task.tries().find_map(|frame| frame.failure.as_ref().and_then(earlier));
-        running.earlier = running.earlier.or_else(earlier);
-        running
-    }
-
-    /// Returns the current activity inside the first `keep` structures. Tries among those
-    /// structures are omitted, because they continue.
-    pub(crate) fn running_inside(&self, task: &Task, keep: usize) -> RunningWork {
-        let mut running = self.running(task);
-        let around = task.frames.iter().take(keep);
-        let around = around.filter(|frame| matches!(frame.kind, FrameKind::Try(_))).count();
-        running.tries.truncate(running.tries.len() - around);
-        running
-    }
-}
-
 impl Tasks {
     /// Returns true if a failure of the current command answers a condition or is accepted.
     fn is_answer(&self, task: &Task, thrown: &Thrown) -> bool {
@@ -327,7 +243,7 @@ impl Tasks {
             | FrameKind::Targets(_)
             | FrameKind::Remote(_)
             | FrameKind::Transaction(_) => false,
-            FrameKind::Join(join) => survives_failure(&join.kind, thrown),
+            FrameKind::Join(join) => join.kind.survives_failure(thrown),
         };
         let mut place = Some(task);
         while let Some(task) = place {
@@ -336,7 +252,7 @@ impl Tasks {
             }
             let Some((parent, index)) = task.parent else { return true };
             place = self.get(parent);
-            if place.is_some_and(|parent| has_failed_before(parent, index)) {
+            if place.is_some_and(|parent| parent.has_failed_before(index)) {
                 return false;
             }
         }
@@ -356,55 +272,27 @@ impl Tasks {
     }
 }
 
-/// Activity that is cut short by a limit.
-#[derive(Debug, Default)]
-pub(crate) struct RunningWork {
-    /// Running command, if any.
-    pub command: String,
-    /// Duration of the command.
-    pub elapsed: Option<Duration>,
-    /// Channel for which an attempt waits.
-    pub waits_for: Option<Name>,
-    /// Source text and line.
-    pub place: Option<(Arc<Source>, u32)>,
-    /// Enclosing tries, innermost first.
-    pub tries: Vec<TrySummary>,
-    /// Enclosing calls and branches.
-    pub walk: TraceWalk,
-    /// Failure of the innermost `try` that has failed before.
-    pub earlier: Option<Arc<Failure>>,
-    /// Results of the branches of the outermost `forall`.
-    pub branches: Option<Arc<BranchResults>>,
-}
-
-impl RunningWork {
-    /// Creates the failure of this work. `caught` is the failure that a `catch` around it handles.
-    pub(crate) fn failure(
-        self,
-        task: &Task,
-        kind: FailureKind,
-        code: i32,
-        message: String,
-        caught: Option<Arc<Failure>>,
-    ) -> Arc<Failure> {
-        let (source, line) =
-            self.place.unwrap_or_else(|| (Arc::clone(&task.program.source), task.line()));
-        Arc::new(Failure {
-            kind,
-            code,
-            errno: None,
-            slug: kind.slug(),
-            message,
-            command: self.command,
-            elapsed: self.elapsed,
-            source,
-            line,
-            tries: self.tries,
-            trace: self.walk.trace,
-            earlier: self.earlier.or(caught),
-            branches: self.branches,
-            printed: None,
-            output: None,
-        })
+impl Unwinder<'_> {
+    /// Handles the end of the branch. The run ends with the same result, after all processes have
+    /// ended. No enclosing scope exists here to which processes could be handed over.
+    pub(crate) fn root_ended(
+        &mut self,
+        task: &mut Task,
+        ending: &TaskEnding,
+        attempts: u64,
+    ) -> Flow {
+        let outcome = match ending {
+            TaskEnding::Succeeded => Outcome::Succeeded,
+            TaskEnding::Exited(code) => Outcome::Exited(*code),
+            TaskEnding::Failed(thrown) => {
+                Outcome::Failed(Box::new(Failure::clone(&thrown.failure)))
+            }
+        };
+        if let Some(root) = self.core.remote.root_mut() {
+            (root.ending, root.attempts) = (Some(ending.clone()), attempts);
+        }
+        task.frames.clear();
+        task.stack.clear();
+        self.empty(task, task.scope, AfterEmptied::Finish(outcome))
     }
 }

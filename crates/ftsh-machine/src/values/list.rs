@@ -4,8 +4,11 @@ use std::fmt;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use crate::tasks::suspend::Suspend;
-use crate::values::size::{self, MAX_VALUE_LEN, ValueTooLong};
+use super::{
+    size,
+    size::{MAX_VALUE_LEN, ValueTooLong},
+    suspend::Suspend,
+};
 
 /// Elements of a list, stored one after the other in a single buffer. An element costs four bytes
 /// beside its own.

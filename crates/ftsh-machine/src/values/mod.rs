@@ -1,15 +1,19 @@
 //! Values, their resources and limits, variables, and lazily split texts.
 
-pub(crate) mod field;
-pub(crate) mod incoming;
-pub(crate) mod items;
-pub(crate) mod list;
-pub(crate) mod number;
+mod list;
+mod number;
 pub mod pattern;
 pub mod size;
-pub(crate) mod small_map;
-pub(crate) mod splitter;
-pub(crate) mod subject;
-pub(crate) mod value;
-pub(crate) mod value_error;
-pub(crate) mod variables;
+mod splitter;
+mod subject;
+mod suspend;
+mod value;
+mod value_error;
+
+pub(crate) use self::list::List;
+pub(crate) use self::number::Number;
+pub(crate) use self::splitter::Splitter;
+pub(crate) use self::subject::Subject;
+pub(crate) use self::suspend::Suspend;
+pub(crate) use self::value::{Range, Value};
+pub(crate) use self::value_error::ValueError;

@@ -2,8 +2,7 @@
 
 use bstr::{BString, ByteSlice};
 
-use crate::values::value::Value;
-use crate::values::value_error::ValueError;
+use super::{value::Value, value_error::ValueError};
 use ftsh_syntax::ast::BinaryOperator;
 
 /// Operand of arithmetic and comparison.
@@ -81,36 +80,6 @@ fn is_decimal(text: &[u8]) -> bool {
         && exponent.map_or(has_point, is_whole)
 }
 
-/// Evaluates `left operator right` for a comparison of numbers.
-pub(crate) fn compare(operator: BinaryOperator, left: Number, right: Number) -> bool {
-    let order = match (left, right) {
-        (Number::Whole(left), Number::Whole(right)) => left.partial_cmp(&right),
-        _ => left.decimal().partial_cmp(&right.decimal()),
-    };
-    order.is_some_and(|order| match operator {
-        BinaryOperator::Neql => order.is_ne(),
-        BinaryOperator::Lt => order.is_lt(),
-        BinaryOperator::Le => order.is_le(),
-        BinaryOperator::Gt => order.is_gt(),
-        BinaryOperator::Ge => order.is_ge(),
-        _ => order.is_eq(),
-    })
-}
-
-/// Computes `left operator right` for an arithmetic operator.
-pub(crate) fn arithmetic(
-    operator: BinaryOperator,
-    left: Number,
-    right: Number,
-) -> Result<Number, ValueError> {
-    match (left, right) {
-        (Number::Whole(left), Number::Whole(right)) => {
-            wholes(operator, left, right).map(Number::Whole)
-        }
-        _ => decimals(operator, left.decimal(), right.decimal()).map(Number::Decimal),
-    }
-}
-
 fn wholes(operator: BinaryOperator, left: i64, right: i64) -> Result<i64, ValueError> {
     let result = match operator {
         BinaryOperator::Div | BinaryOperator::Mod if right == 0 => {
@@ -156,6 +125,40 @@ fn decimals(operator: BinaryOperator, left: f64, right: f64) -> Result<f64, Valu
             Err(ValueError::Undefined { left, operator, right, is_symbol: false })
         }
         _ => Err(ValueError::Infinite { left, operator, right, is_symbol: false }),
+    }
+}
+
+impl Number {
+    /// Evaluates `left operator right` for a comparison of numbers.
+    pub(crate) fn compare(operator: BinaryOperator, left: Self, right: Self) -> bool {
+        let order = match (left, right) {
+            (Self::Whole(left), Self::Whole(right)) => left.partial_cmp(&right),
+            _ => left.decimal().partial_cmp(&right.decimal()),
+        };
+        order.is_some_and(|order| match operator {
+            BinaryOperator::Neql => order.is_ne(),
+            BinaryOperator::Lt => order.is_lt(),
+            BinaryOperator::Le => order.is_le(),
+            BinaryOperator::Gt => order.is_gt(),
+            BinaryOperator::Ge => order.is_ge(),
+            _ => order.is_eq(),
+        })
+    }
+}
+
+impl Number {
+    /// Computes `left operator right` for an arithmetic operator.
+    pub(crate) fn arithmetic(
+        operator: BinaryOperator,
+        left: Self,
+        right: Self,
+    ) -> Result<Self, ValueError> {
+        match (left, right) {
+            (Self::Whole(left), Self::Whole(right)) => {
+                wholes(operator, left, right).map(Self::Whole)
+            }
+            _ => decimals(operator, left.decimal(), right.decimal()).map(Self::Decimal),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use bstr::BString;
 use thiserror::Error;
 
-use crate::tasks::suspend::Suspend;
+use super::suspend::Suspend;
 use ftsh_syntax::slug::Slug;
 
 /// Maximum length of a failed attempt's output kept for messages, in bytes.

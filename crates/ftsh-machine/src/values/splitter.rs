@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
 
-use crate::values::value_error::ValueError;
+use super::value_error::ValueError;
 
 /// Text with the delimiter of its words.
 #[derive(Clone, Debug)]

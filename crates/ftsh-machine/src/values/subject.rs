@@ -5,8 +5,7 @@ use std::ops::{Deref, Range};
 
 use bstr::{BStr, BString, ByteSlice};
 
-use crate::values::size;
-use crate::values::value_error::ValueError;
+use super::{size, value_error::ValueError};
 
 /// Character in place of a byte that is not UTF-8.
 const STAND_IN: &str = "\u{FFFD}";
@@ -81,13 +80,14 @@ fn decode(bytes: &[u8]) -> Result<Decoded, ValueError> {
 
 #[cfg(test)]
 mod tests {
+    use regex::bytes::Regex;
+
     use super::*;
-    use crate::eval::operators::regex;
 
     /// Returns the first match, in the original text.
     fn first<'t>(text: &'t [u8], pattern: &str) -> Option<&'t [u8]> {
         let subject = Subject::new(text, pattern.into()).expect("memory");
-        let found = regex(pattern.into()).expect("a pattern").find(subject.searched())?.range();
+        let found = Regex::new(pattern).expect("a pattern").find(subject.searched())?.range();
         let (start, length) =
             (subject.original(0..found.start).len(), subject.original(found).len());
         Some(&text[start..start + length])

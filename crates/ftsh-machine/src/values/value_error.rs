@@ -3,7 +3,7 @@
 use bstr::BString;
 use thiserror::Error;
 
-use crate::tasks::suspend::Suspend;
+use super::suspend::Suspend;
 use ftsh_syntax::ast::BinaryOperator;
 use ftsh_syntax::slug::Slug;
 

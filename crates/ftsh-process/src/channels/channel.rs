@@ -16,9 +16,9 @@ use super::locks::{self, ATTEMPTS, PROBE};
 use super::member::{ChannelWaiter, Decision, HeldPass};
 use super::outer_passes::OuterPasses;
 use super::wait::{Wait, WaitReason, Waited};
-use ftsh_machine::channels::{
-    Admission, ChannelVerdict, Claim, Inside, Moment, Passed, Rules, Stored,
-};
+use ftsh_machine::channels::state::{ChannelVerdict, Inside};
+use ftsh_machine::channels::stored::Stored;
+use ftsh_machine::channels::{Admission, Claim, Moment, Passed, Rules};
 use ftsh_machine::effect::{Entry, OperationId, PassId};
 
 /// First interval between two checks by the next waiter: other shells may have been killed. The

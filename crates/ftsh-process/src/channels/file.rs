@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::directory::ChannelDirectory;
 use super::error::ChannelFileError;
 use super::locks::{self, STATE};
-use ftsh_machine::channels::{Damaged, SIZE};
+use ftsh_machine::channels::stored::{Damaged, SIZE};
 use ftsh_sys as sys;
 
 /// Open file of a channel.

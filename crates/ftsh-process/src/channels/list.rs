@@ -10,7 +10,7 @@ use super::directory::ChannelDirectory;
 use super::error::ChannelFileError;
 use super::file::{ChannelFile, is_name};
 use super::locks::{self, ATTEMPTS};
-use ftsh_machine::channels::{MAX_NUMBER, Stored};
+use ftsh_machine::channels::stored::{MAX_NUMBER, Stored};
 
 /// Number of reads of a text, which may look damaged while another shell writes it.
 const MAX_READS: usize = 3;

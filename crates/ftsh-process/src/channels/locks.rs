@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
 pub(super) use super::super::os::locks::{Bytes, find, one, try_lock, unlock, wait_until_free};
-use ftsh_machine::channels::MAX_NUMBER;
+use ftsh_machine::channels::stored::MAX_NUMBER;
 
 /// First byte for the numbers of waiters.
 const QUEUE: u64 = MAX_NUMBER;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::file::ChannelFile;
 use super::locks::{self, PROBE};
 use super::wait::WaitReason;
-use ftsh_machine::channels::{Admission, MAX_NUMBER, Rules, Stored};
+use ftsh_machine::channels::stored::{MAX_NUMBER, Stored};
+use ftsh_machine::channels::{Admission, Rules};
 use ftsh_machine::effect::Entry;
 
 /// Decision about a waiter.

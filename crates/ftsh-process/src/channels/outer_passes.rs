@@ -27,7 +27,7 @@ impl OuterPasses {
             let number = number
                 .parse()
                 .ok()
-                .filter(|number| *number < ftsh_machine::channels::MAX_NUMBER)?;
+                .filter(|number| *number < ftsh_machine::channels::stored::MAX_NUMBER)?;
             is_name(name).then(|| (name.to_owned(), number))
         };
         Self(text.split(',').filter_map(place).collect())

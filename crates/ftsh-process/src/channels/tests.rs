@@ -15,7 +15,8 @@ use tempfile::TempDir;
 use super::super::os::workers::Control;
 use super::*;
 use crate::procs::few_descriptors;
-use ftsh_machine::channels::{Breaker, Claim, LocalChannel, Rate, Rules, SIZE, Stored};
+use ftsh_machine::channels::stored::{SIZE, Stored};
+use ftsh_machine::channels::{Breaker, Claim, LocalChannel, Rate, Rules};
 
 #[path = "../../../../tests/support/skipped.rs"]
 mod skipped;

@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
 
-use super::{Arguments, Builtin, Execution};
+use super::builtin::{Arguments, Builtin, Execution};
 use crate::commands::CommandRunner;
-use crate::commands::command::answer;
-use crate::commands::invocation::CommandStart;
+use crate::commands::calls::CommandStart;
 use crate::effect::{Action, Query};
 use crate::event::Reply;
-use crate::tasks::suspend::Suspend;
-use crate::tasks::task::Task;
-use crate::values::value::Value;
-use crate::values::variables::Variable;
+use crate::tasks::Task;
+use crate::values::{Suspend, Value};
+use crate::variables::Variable;
 use ftsh_syntax::slug::Slug;
 
 pub(super) const BUILTINS: &[Builtin] = &[
@@ -61,9 +59,9 @@ fn cd(commands: &mut CommandRunner<'_>, task: &mut Task, args: &[BString]) -> Re
         [target] => target.clone(),
         _ => return Err(Suspend::usage("cd takes one directory")),
     };
-    let before = directory(task)?;
+    let before = task.absolute_directory()?;
     let query = Query::Directory(target);
-    let Some(Reply::Text(directory)) = answer(task, &query) else {
+    let Some(Reply::Text(directory)) = task.answer(&query) else {
         return Err(Suspend::Pending(query));
     };
     let directory = directory.clone();
@@ -78,8 +76,8 @@ fn cd(commands: &mut CommandRunner<'_>, task: &mut Task, args: &[BString]) -> Re
 fn pwd(task: &Task, args: &[BString]) -> Result<CommandStart, Suspend> {
     let directory = match args {
         [physical] if *physical == "-P" => physical_directory(task)?,
-        [] => directory(task)?,
-        [logical] if *logical == "-L" => directory(task)?,
+        [] => task.absolute_directory()?,
+        [logical] if *logical == "-L" => task.absolute_directory()?,
         _ => return Err(Suspend::usage("pwd takes only `-P`")),
     };
     let mut directory = directory.ok_or_else(|| {
@@ -91,7 +89,7 @@ fn pwd(task: &Task, args: &[BString]) -> Result<CommandStart, Suspend> {
 
 /// Returns the task's directory without symbolic links.
 fn physical_directory(task: &Task) -> Result<Option<BString>, Suspend> {
-    match answer(task, &Query::PhysicalDirectory) {
+    match task.answer(&Query::PhysicalDirectory) {
         Some(Reply::Text(directory)) => Ok(Some(directory.clone())),
         Some(_) => Ok(None),
         None => Err(Suspend::Pending(Query::PhysicalDirectory)),
@@ -117,16 +115,4 @@ fn mode(args: &[BString]) -> Result<u16, Suspend> {
         let takes = "umask takes octal digits from 0 to 777, for the permissions removed";
         Suspend::usage(format!("{takes} from owner, group and others: `umask 027`, not `{mode}`"))
     })
-}
-
-/// Returns the task's directory as an absolute path; `None` if the shell's own directory is gone.
-pub(crate) fn directory(task: &Task) -> Result<Option<BString>, Suspend> {
-    if let Some(directory) = &task.directory.path {
-        return Ok(Some(directory.to_vec().into()));
-    }
-    match answer(task, &Query::OwnDirectory) {
-        Some(Reply::Text(directory)) => Ok(Some(directory.clone())),
-        Some(_) => Ok(None),
-        None => Err(Suspend::Pending(Query::OwnDirectory)),
-    }
 }

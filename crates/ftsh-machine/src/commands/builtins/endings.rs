@@ -2,17 +2,17 @@
 
 use bstr::{BString, ByteSlice};
 
-use super::{Arguments, Builtin, Execution, in_finally};
+use super::builtin::{Arguments, Builtin, Execution, in_finally};
+use crate::amounts::{deferral, pause};
 use crate::commands::CommandRunner;
-use crate::commands::invocation::Expanded;
-use crate::eval::amount::{deferral, pause};
+use crate::core::{Flow, Step};
+use crate::endings::{Logged, Retry, TaskEnding, Thrown};
+use crate::invocation::Expanded;
 use crate::outcome::{FailureKind, Human};
 use crate::record::{Level, LogEvent};
-use crate::tasks::flow::{Flow, Step};
-use crate::tasks::suspend::Suspend;
-use crate::tasks::task::{Task, TaskState};
-use crate::tasks::timer::Timer;
-use crate::unwind::ending::{Logged, Retry, TaskEnding, Thrown};
+use crate::scheduler::Timer;
+use crate::tasks::{Task, TaskState};
+use crate::values::Suspend;
 
 /// Exit status of a temporary failure, from sysexits.h.
 const EX_TEMPFAIL: i32 = 75;

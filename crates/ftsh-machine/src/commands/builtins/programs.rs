@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use super::{Arguments, Builtin, Execution, in_finally};
+use super::builtin::{Arguments, Builtin, Execution, in_finally};
 use crate::commands::CommandRunner;
-use crate::commands::command::{answer, program};
-use crate::commands::invocation::{CommandStart, Expanded};
+use crate::commands::calls::CommandStart;
+use crate::commands::command::program;
 use crate::commands::redirect::{enter_redirects, named_descriptor};
+use crate::core::{Flow, Step};
 use crate::effect::{DurationsOf, Query};
 use crate::event::Reply;
-use crate::program::code::Program;
-use crate::program::lower::lower_file;
-use crate::tasks::flow::{Flow, Step};
-use crate::tasks::frame::{CallFrame, FrameKind};
-use crate::tasks::suspend::Suspend;
-use crate::tasks::task::Task;
+use crate::frames::{CallFrame, FrameKind};
+use crate::invocation::Expanded;
+use crate::lower::lower_file;
+use crate::program::Program;
+use crate::tasks::Task;
+use crate::values::Suspend;
 use ftsh_syntax::slug::Slug;
 
 pub(super) const BUILTINS: &[Builtin] = &[
@@ -60,7 +61,7 @@ fn source(commands: &mut CommandRunner<'_>, task: &mut Task, command: &Expanded)
         Some(number) => Query::Input(task.opened().unwrap_or(&task.io).id(), number),
         None => Query::File(path.clone()),
     };
-    let Some(Reply::Text(text)) = answer(task, &query) else {
+    let Some(Reply::Text(text)) = task.answer(&query) else {
         return Err(Suspend::Pending(query));
     };
     let name = path.to_string();

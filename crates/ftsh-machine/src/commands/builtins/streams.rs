@@ -2,13 +2,13 @@
 
 use bstr::BString;
 
-use super::{Arguments, Builtin, Execution};
-use crate::commands::invocation::CommandStart;
+use super::builtin::{Arguments, Builtin, Execution};
+use crate::commands::calls::CommandStart;
 use crate::commands::redirect::variable_name;
 use crate::effect::Action;
-use crate::tasks::suspend::Suspend;
-use crate::tasks::task::Task;
-use crate::values::size;
+use crate::size;
+use crate::tasks::Task;
+use crate::values::Suspend;
 
 pub(super) const BUILTINS: &[Builtin] = &[
     Builtin {

@@ -2,14 +2,13 @@
 
 use bstr::{BString, ByteSlice};
 
-use super::{Arguments, Builtin, Execution};
+use super::builtin::{Arguments, Builtin, Execution};
 use crate::commands::CommandRunner;
 use crate::commands::redirect::variable_name;
-use crate::eval::parameter::branches_of;
-use crate::tasks::suspend::Suspend;
-use crate::tasks::task::Task;
-use crate::values::value::Value;
-use crate::values::variables::Variable;
+use crate::eval::branches_of;
+use crate::tasks::Task;
+use crate::values::{Suspend, Value};
+use crate::variables::Variable;
 use ftsh_syntax::slug::Slug;
 
 pub(super) const BUILTINS: &[Builtin] = &[

@@ -2,11 +2,9 @@
 
 use bstr::{BString, ByteSlice};
 
-use super::{Function, FunctionContext};
-use crate::tasks::suspend::Suspend;
-use crate::values::number::Number;
-use crate::values::size;
-use crate::values::value::Value;
+use super::function::{Function, FunctionContext};
+use crate::size;
+use crate::values::{Number, Suspend, Value};
 use ftsh_syntax::slug::Slug;
 
 /// Maximum precision of numbers.
@@ -74,12 +72,12 @@ fn escape(rest: &[u8]) -> (&'static [u8], usize) {
 }
 
 /// Arguments after the pattern, each of which is used once.
-struct Values<'f, 'm, 'c> {
-    context: &'f FunctionContext<'m, 'c>,
+struct Values<'f, 'm> {
+    context: &'f FunctionContext<'m>,
     next: usize,
 }
 
-impl Values<'_, '_, '_> {
+impl Values<'_, '_> {
     /// Returns the position of the next argument.
     fn take(&mut self) -> Result<usize, Suspend> {
         let at = self.next;

@@ -1,10 +1,9 @@
 //! The function `json`.
 
-use super::{Function, FunctionContext};
+use super::function::{Function, FunctionContext};
 use crate::effect::{FilterCall, Query};
 use crate::event::Reply;
-use crate::tasks::suspend::Suspend;
-use crate::values::value::Value;
+use crate::values::{Suspend, Value};
 
 pub(super) const FUNCTIONS: &[Function] = &[Function::new(
     "json",

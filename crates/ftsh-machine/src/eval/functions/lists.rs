@@ -2,11 +2,9 @@
 
 use bstr::BString;
 
-use super::{Function, FunctionContext};
-use crate::tasks::suspend::Suspend;
-use crate::values::size;
-use crate::values::splitter::Splitter;
-use crate::values::value::Value;
+use super::function::{Function, FunctionContext};
+use crate::size;
+use crate::values::{Splitter, Suspend, Value};
 
 pub(super) const SPLITTING: &[Function] = &[
     Function::new("lines", &[("lines(\"a file.txt\")", &["a file.txt"])], lines),

@@ -1,9 +1,7 @@
 //! Functions of numbers.
 
-use super::{Function, FunctionContext};
-use crate::tasks::suspend::Suspend;
-use crate::values::number::{self, Number};
-use crate::values::value::Value;
+use super::function::{Function, FunctionContext};
+use crate::values::{Number, Suspend, Value};
 use ftsh_syntax::ast::BinaryOperator;
 use ftsh_syntax::slug::Slug;
 
@@ -86,7 +84,7 @@ fn extreme(context: &mut FunctionContext, operator: BinaryOperator) -> Result<Va
     let mut found = context.number(0)?;
     for at in 1..context.arguments().len() {
         let number = context.number(at)?;
-        if number::compare(operator, number, found) {
+        if Number::compare(operator, number, found) {
             found = number;
         }
     }

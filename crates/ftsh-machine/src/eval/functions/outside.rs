@@ -4,13 +4,10 @@ use std::borrow::Cow;
 
 use bstr::{BString, ByteSlice};
 
-use super::{Function, FunctionContext};
+use super::function::{Function, FunctionContext};
 use crate::effect::{LocalTime, Query};
 use crate::event::Reply;
-use crate::tasks::suspend::Suspend;
-use crate::values::number::Number;
-use crate::values::value::Value;
-use crate::values::value_error::ValueError;
+use crate::values::{Number, Suspend, Value, ValueError};
 use ftsh_syntax::ast::Parameter;
 use ftsh_syntax::duration;
 use ftsh_syntax::slug::Slug;
@@ -52,7 +49,7 @@ fn time(context: &mut FunctionContext) -> Result<Value, Suspend> {
         2 => Some(since_1970(context.number(1)?)),
         _ => None,
     };
-    let expander = context.commands.core.expander(context.task);
+    let expander = context.core.expander(context.task);
     let zone = expander.parameter(&Parameter::Named("TZ".into()))?;
     let zone = zone.filter(|zone| !zone.is_empty()).map(Cow::into_owned);
     let query = Query::LocalTime(Box::new(LocalTime { pattern, at, zone }));

@@ -2,10 +2,9 @@
 
 use bstr::ByteSlice;
 
-use super::{Function, FunctionContext};
-use crate::tasks::suspend::Suspend;
-use crate::values::size;
-use crate::values::value::Value;
+use super::function::{Function, FunctionContext};
+use crate::size;
+use crate::values::{Suspend, Value};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("basename", &[("basename(/var/log/mail.log.gz)", &["mail.log.gz"])], |context| {

@@ -2,14 +2,11 @@
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{Function, FunctionContext};
+use super::function::{Function, FunctionContext};
 use crate::eval::operators::regex;
-use crate::eval::replacing::Replacing;
-use crate::tasks::suspend::Suspend;
-use crate::values::size;
-use crate::values::subject::Subject;
-use crate::values::value::Value;
-use crate::values::value_error::ValueError;
+use crate::size;
+use crate::tasks::Replacing;
+use crate::values::{Subject, Suspend, Value, ValueError};
 use ftsh_syntax::slug::Slug;
 
 pub(super) const FUNCTIONS: &[Function] = &[

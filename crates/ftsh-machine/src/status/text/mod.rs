@@ -3,14 +3,15 @@
 mod line;
 mod page;
 
-pub use self::line::{StatusLayout, line};
-pub use self::page::page;
-
 use std::time::Duration;
 
+use super::snapshot::{Branches, Doing, Status, TryStatus};
 use crate::outcome::Human;
-use crate::status::snapshot::{Branches, Doing, Status, TryStatus};
 use crate::time::Time;
+
+pub use self::line::StatusLayout;
+pub use self::line::line;
+pub use self::page::page;
 
 /// Number of tasks shown separately on a page.
 pub const TASKS_ON_PAGE: usize = 20;

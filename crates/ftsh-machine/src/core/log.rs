@@ -1,0 +1,111 @@
+//! Creation of log records, as far as the level of the log requires.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::parts::Core;
+use crate::effect::{Effect, TaskId};
+use crate::endings::{Logged, Thrown};
+use crate::outcome::Failure;
+use crate::record::{Level, LogEvent, LogRecord};
+use crate::tasks::Task;
+
+impl Core {
+    /// Logs an event of a task, if the log has the level.
+    pub(crate) fn log(&mut self, task: &Task, event: impl FnOnce() -> LogEvent, level: Level) {
+        if self.config.log_level >= level {
+            let record = self.record(task, task.line(), event());
+            self.requests.push(Effect::Log(record));
+        }
+    }
+
+    /// Logs the success of a command.
+    pub(crate) fn log_success(&mut self, task: &Task, command: String, elapsed: Duration) {
+        let event = || LogEvent::CommandSucceeded { command, elapsed, status: 0 };
+        self.log(task, event, Level::COMMANDS);
+    }
+
+    /// Logs an event of the whole run.
+    pub(crate) fn log_run(&mut self, event: LogEvent) {
+        if let Some(main) = self.tasks.main()
+            && self.config.log_level >= event.level()
+        {
+            let file = Arc::clone(main.program.source.name());
+            self.requests.push(Effect::Log(LogRecord::of_shell(self.now(), file, 0, event)));
+        }
+    }
+
+    /// Logs that a child task has ended, and that its failures happen no more.
+    pub(crate) fn log_child_ended(&mut self, parent: &Task, child: TaskId) {
+        if self.config.log_level >= Level::FAILURES {
+            let record = self.record(parent, parent.line(), LogEvent::RetriesEnded(0));
+            self.requests.push(Effect::Log(LogRecord { task: Some(child), ..record }));
+        }
+    }
+
+    /// Creates the record of an event of a task.
+    pub(crate) fn record(&self, task: &Task, line: u32, event: LogEvent) -> LogRecord {
+        LogRecord {
+            at: self.now(),
+            level: event.level(),
+            task: Some(task.id),
+            parent: task.parent.map(|(parent, _)| parent),
+            around: Box::new(self.surroundings(task)),
+            file: Arc::clone(task.program.source.name()),
+            line,
+            attempt: task.attempt().map(|attempt| attempt.number).filter(|number| *number > 0),
+            uncaught: false,
+            event,
+        }
+    }
+
+    /// Logs an event of a task at another line than the current one.
+    pub(crate) fn log_at(
+        &mut self,
+        task: &Task,
+        line: u32,
+        event: impl FnOnce() -> LogEvent,
+        level: Level,
+    ) {
+        if self.config.log_level >= level {
+            let record = self.record(task, line, event());
+            self.requests.push(Effect::Log(record));
+        }
+    }
+
+    /// Logs a failure where it happens.
+    pub(crate) fn log_failure(
+        &mut self,
+        task: &Task,
+        failure: &Arc<Failure>,
+        level: Level,
+        uncaught: bool,
+    ) {
+        if self.config.log_level < level {
+            return;
+        }
+        let (file, line) = (Arc::clone(failure.file()), failure.line);
+        let failure = Box::new(Failure::clone(failure));
+        let event = if failure.command.is_empty() {
+            LogEvent::Failed(failure)
+        } else {
+            LogEvent::CommandFailed(failure)
+        };
+        let record = self.record(task, line, event);
+        let record = LogRecord { level, file, uncaught, ..record };
+        self.requests.push(Effect::Log(record));
+    }
+
+    /// Logs that a failure ends the run, unless the log already has the failure as the end. A
+    /// failure logged earlier might still have been contained: by a `catch` which then passed it
+    /// on, or by another branch where one success was enough.
+    pub(crate) fn log_end(&mut self, task: &Task, thrown: &Thrown) {
+        if thrown.logged == Logged::End || self.config.log_level < Level::ENDING {
+            return;
+        }
+        let (file, line) = (Arc::clone(thrown.failure.file()), thrown.failure.line);
+        let event = LogEvent::EndedBy(Box::new(Failure::clone(&thrown.failure)));
+        let record = self.record(task, line, event);
+        self.requests.push(Effect::Log(LogRecord { file, uncaught: true, ..record }));
+    }
+}

@@ -1,4 +1,0 @@
-//! Relay of branches' output, line by line with a tag.
-
-pub(crate) mod run;
-pub(crate) mod state;

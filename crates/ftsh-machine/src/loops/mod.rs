@@ -1,4 +1,0 @@
-//! Loops, `break` and `continue`.
-
-pub(crate) mod jumps;
-pub(crate) mod loop_block;

@@ -1,0 +1,232 @@
+//! Parallel tasks: their start, and the continuation of their parent when a task ends.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{
+    Forker,
+    stages::{join_stages, stage_ended},
+};
+use crate::branches::{Failed, JoinFrame, JoinKind, Tally};
+use crate::core::Flow;
+use crate::effect::{ScopeId, TaskId};
+use crate::endings::{TaskEnding, TaskResidue, Thrown};
+use crate::eval::local;
+use crate::frames::{Frame, FrameKind};
+use crate::invocation::IoTable;
+use crate::items::Items;
+use crate::program::{Address, Loop};
+use crate::tasks::{Task, TaskState};
+use crate::values::Value;
+use ftsh_syntax::clauses::ForAllClauses;
+
+impl Forker<'_> {
+    /// Creates a child task with a copy of the parent's state.
+    pub(crate) fn fork(
+        &mut self,
+        task: &mut Task,
+        index: usize,
+        at: Address,
+        io: IoTable,
+        scope: ScopeId,
+    ) -> Box<Task> {
+        let id = TaskId(self.core.requests.next_id());
+        let sibling = task.top_join().and_then(|join| self.core.tasks.get(*join.running.first()?));
+        let inherited = match sibling {
+            Some(sibling) => Arc::clone(&sibling.inherited),
+            None => Arc::new(self.core.child_context(task)),
+        };
+        Box::new(Task {
+            id,
+            parent: Some((task.id, index)),
+            program: Arc::clone(&task.program),
+            at,
+            stack: Vec::new(),
+            frames: Vec::new(),
+            variables: task.variables.fork(),
+            args: Arc::clone(&task.args),
+            directory: task.directory.clone(),
+            umask: task.umask,
+            slot: task.slot,
+            io,
+            scope,
+            inherited,
+            state: TaskState::Ready,
+            since: self.core.now(),
+            attempts: 0,
+            expanded: None,
+            progress: None,
+            cancellations: Vec::new(),
+            locals: Vec::new(),
+        })
+    }
+
+    /// Continues after all children have ended, of which a success leaves no output to report.
+    pub(crate) fn joined(&mut self, task: &mut Task) -> Flow {
+        let flow = joined(task);
+        if let Flow::Continue = flow {
+            self.core.requests.forget_output(task);
+        }
+        flow
+    }
+
+    /// Handles the end of a child task. Returns the parent's control flow, and the reason for
+    /// ending the other children if they must end.
+    pub(crate) fn child_ended(
+        &mut self,
+        task: &mut Task,
+        index: usize,
+        (child, attempts): (TaskId, u64),
+        ending: TaskEnding,
+        residue: TaskResidue,
+    ) -> (Flow, Option<&'static str>) {
+        self.core.log_child_ended(task, child);
+        let is_root = self.core.remote.is_root(task.id);
+        let awaits_cleanup = matches!(task.state, TaskState::AwaitingCleanup);
+        let is_good = matches!(ending, TaskEnding::Succeeded);
+        let step = if is_good { None } else { self.core.branch_step(task, child, 0) };
+        let Some(join) = task.top_join() else {
+            return (Flow::Throw(task.broken(JoinFrame::MISSING)), None);
+        };
+        join.running.remove(&child);
+        if awaits_cleanup {
+            // Changes by a canceled task are lost, whether or not it had `finally` groups.
+            let is_last = join.running.is_empty();
+            self.core.branch_ended(task, (child, attempts), ending.failure());
+            let flow = if is_last {
+                self.core.unwinder().continue_cleanup(task)
+            } else {
+                Flow::Wait(TaskState::AwaitingCleanup)
+            };
+            return (flow, None);
+        }
+        if is_root {
+            self.core.branch_ended(task, (child, attempts), ending.failure());
+            return (self.core.unwinder().root_ended(task, &ending, attempts), None);
+        }
+        match &mut join.kind {
+            JoinKind::Stages(_) => {
+                let ended = stage_ended(task, ending, residue);
+                let Some(JoinKind::Stages(stages)) = task.top_join().map(|it| &mut it.kind) else {
+                    return (Flow::Throw(task.broken(JoinFrame::MISSING)), None);
+                };
+                match stages.get_mut(index) {
+                    Some(slot) => *slot = Some(ended),
+                    None => {
+                        let broken = task.broken("a stage more than there are");
+                        return (Flow::Throw(broken), None);
+                    }
+                }
+                (self.joined(task), None)
+            }
+            JoinKind::Branches { clauses, tally, outputs, .. } => {
+                if let Some(outputs) = outputs {
+                    outputs.end(child);
+                }
+                let is_decided = tally.record_result(child, &ending, step, clauses);
+                let decided = is_decided.then(|| ending.reason());
+                self.core.branch_ended(task, (child, attempts), ending.failure());
+                (Flow::fork_again(task), decided)
+            }
+            JoinKind::Hedge(_) => {
+                let decided = self.hedge_ended(task, child, &ending, residue);
+                self.core.branch_ended(task, (child, attempts), ending.failure());
+                (Flow::fork_again(task), decided)
+            }
+        }
+    }
+}
+
+/// Applies the changes of variables made by a child task. A variable that the child made `local` is
+/// restored by the call around both tasks.
+pub(crate) fn absorb(task: &mut Task, residue: TaskResidue) {
+    for (name, made) in residue.locals {
+        let made = made.or_else(|| task.variables.change(&name));
+        local(task, &name, made);
+    }
+    task.variables.absorb(residue.variables.into_changes());
+}
+
+/// Continues after all children have ended.
+fn joined(task: &mut Task) -> Flow {
+    if task.top_join().is_some_and(|join| !join.is_done()) {
+        return Flow::Wait(TaskState::Children);
+    }
+    let Some(Frame { height, kind: FrameKind::Join(join) }) = task.frames.pop() else {
+        return Flow::Throw(task.broken(JoinFrame::MISSING));
+    };
+    task.stack.truncate(height);
+    let failed = match join.kind {
+        JoinKind::Branches { clauses, tally, .. } => {
+            if let Some(failed) = tally.result(&clauses) {
+                return Flow::Throw(branches_failed(task, failed));
+            }
+            None
+        }
+        JoinKind::Hedge(hedge) => match hedge.result() {
+            Some(Ok(mut residue)) => {
+                task.args = std::mem::take(&mut residue.args);
+                task.directory = std::mem::take(&mut residue.directory);
+                task.umask = residue.umask;
+                absorb(task, residue);
+                None
+            }
+            Some(Err(thrown)) => return Flow::Throw(thrown),
+            None => return Flow::Throw(task.broken("a hedged `forany` ends without a word")),
+        },
+        JoinKind::Stages(stages) => join_stages(task, stages),
+    };
+    match failed {
+        Some(TaskEnding::Failed(thrown)) => Flow::Throw(thrown),
+        Some(TaskEnding::Exited(code)) => Flow::Throw(task.exited("stage", code)),
+        Some(TaskEnding::Succeeded) | None => {
+            task.jump(join.end);
+            Flow::Continue
+        }
+    }
+}
+
+/// Creates the failure of a `forall`.
+pub(crate) fn branches_failed(task: &Task, failed: Failed) -> Thrown {
+    let (kind, code) = failed.kind();
+    let errno = failed.errno();
+    let mut thrown = match (failed.message, failed.first) {
+        (Some(message), _) => {
+            Thrown { retry: failed.retry, ..task.thrown(kind, code, message, "").caused_by(errno) }
+        }
+        (None, Some(TaskEnding::Failed(thrown))) => thrown,
+        (None, Some(TaskEnding::Exited(code))) => task.exited("branch", code).inside(failed.step),
+        (None, Some(TaskEnding::Succeeded) | None) => task.broken("a `forall` fails for no reason"),
+    };
+    Arc::make_mut(&mut thrown.failure).branches = Some(failed.branches);
+    thrown
+}
+
+impl Forker<'_> {
+    /// Begins the single branch of a machine that runs a branch of another machine's run.
+    pub(crate) fn begin_root(&mut self, task: &mut Task, code: &Arc<Loop>, word: Value) {
+        let mut items = Items::default();
+        items.push(word.clone());
+        let io = task.io.clone();
+        let kind = JoinKind::Branches {
+            code: Arc::clone(code),
+            clauses: Box::new(ForAllClauses::default()),
+            io: io.clone(),
+            tally: Box::new(Tally::new(items, None, self.core.now())),
+            outputs: None,
+            relay: None,
+            elsewhere: None,
+            gate: None,
+        };
+        let running = BTreeSet::new();
+        task.enter(FrameKind::Join(Box::new(JoinFrame { end: code.end, running, kind })));
+        let slot = task.slot;
+        let (branch, _) = self.begin_branch(task, "forall", code, (word.clone(), slot), io);
+        let now = self.core.now();
+        if let Some(JoinKind::Branches { tally, .. }) = task.top_join().map(|it| &mut it.kind) {
+            tally.next();
+            tally.began(branch, word, slot, now);
+        }
+        self.core.watch_root(branch);
+    }
+}

@@ -1,4 +1,0 @@
-//! Runs resumed in another process.
-
-pub(crate) mod loss;
-pub(crate) mod run;

@@ -1,0 +1,96 @@
+//! A `try` left by its failure.
+
+use std::sync::Arc;
+
+use super::Unwinder;
+use crate::attempts::TryFrame;
+use crate::core::Flow;
+use crate::effect::Effect;
+use crate::endings::{Logged, Retry, Thrown};
+use crate::frames::{Frame, FrameKind};
+use crate::outcome::{Failure, FailureKind};
+use crate::program::TryCode;
+use crate::record::{Level, LogEvent, LogRecord};
+use crate::tasks::Task;
+
+impl Unwinder<'_> {
+    /// Ends a `try` without further attempts: catches the failure, or fails.
+    pub(crate) fn try_failed(&mut self, task: &mut Task, failure: Arc<Failure>) -> Flow {
+        let (retry, logged) = (Retry::AsUsual, Logged::Failure);
+        self.try_ended(task, Thrown { failure, retry, logged, answers: true })
+    }
+
+    /// Ends a `limit` by a failure of its group. Without `catch`, `giveup` and `defer` concern the
+    /// `try` around it.
+    pub(crate) fn limit_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
+        let retry = match thrown.failure.kind {
+            // The end of the time concerns no `try` around it.
+            FailureKind::Timeout => Retry::AsUsual,
+            _ => thrown.retry,
+        };
+        self.try_ended(task, Thrown { retry, logged: Logged::Failure, answers: true, ..thrown })
+    }
+
+    fn try_ended(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
+        let Some(Frame { height, kind: FrameKind::Try(mut frame) }) = task.frames.pop() else {
+            return Flow::Throw(task.broken(TryFrame::MISSING));
+        };
+        task.stack.truncate(height);
+        self.core.learn(&task.program.source, &mut frame, false);
+        self.core.scheduler.cancel(frame.deadline_timer);
+        self.core.scheduler.cancel(frame.attempt_timer);
+        task.scope = frame.outer_scope;
+        task.return_to(&frame.began_in);
+        self.core.requests.end_replay(frame.replay.take());
+        let tried = frame.tried(&task.program.source, self.core.now());
+        let (line, attempts, elapsed) = (tried.line, tried.attempts, tried.elapsed);
+        if !frame.code.is_limit {
+            let mut failure = Arc::unwrap_or_clone(thrown.failure);
+            failure.tries.push(tried);
+            thrown.failure = Arc::new(failure);
+        }
+        let uncaught = self.core.config.log_level > Level::NOTHING
+            && frame.code.catch.is_none()
+            && self.core.tasks.is_uncaught(task, &thrown);
+        thrown.logged = Logged::from_uncaught(uncaught);
+        let level = Level::of_failure(uncaught);
+        // A contained failure of a `limit` is logged where it happens.
+        let is_news = uncaught || !frame.code.is_limit;
+        if is_news && self.core.config.log_level >= level {
+            let failure = Box::new(Failure::clone(&thrown.failure));
+            let event = if frame.code.is_limit {
+                LogEvent::EndedBy(failure)
+            } else {
+                LogEvent::TryFailed { failure, attempts, elapsed }
+            };
+            let record = LogRecord { level, uncaught, ..self.core.record(task, line, event) };
+            self.core.requests.push(Effect::Log(record));
+        }
+        self.catch(task, &frame.code, thrown)
+    }
+
+    /// Fails a `try` whose clauses have no value, before the first attempt.
+    pub(crate) fn head_failed(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
+        match thrown.retry {
+            Retry::BrokenPipe => Flow::Throw(thrown),
+            Retry::AsUsual | Retry::Deferred(_) | Retry::Never => {
+                self.catch(task, code, Thrown { retry: Retry::AsUsual, ..thrown })
+            }
+        }
+    }
+
+    /// Ends a `try` by a failure.
+    fn catch(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
+        match code.catch {
+            Some((address, line)) => {
+                self.core.log_at(task, line, || LogEvent::Catch, Level::STRUCTURES);
+                task.note_caught(&thrown.failure);
+                self.core.requests.forget_output(task);
+                task.enter(FrameKind::Catch(thrown.failure));
+                task.jump(address);
+                Flow::Continue
+            }
+            None => Flow::Throw(thrown),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Structures left at their end, or by `break`, `continue`, `return` and `exec`.
+
+use super::Unwinder;
+use crate::core::{Flow, Step};
+use crate::endings::{Continuation, TaskEnding};
+use crate::frames::{Frame, FrameKind};
+use crate::outcome::{FailureKind, shorten};
+use crate::program::Address;
+use crate::record::{Level, LogEvent};
+use crate::tasks::Task;
+use crate::values::{Suspend, Value};
+use ftsh_syntax::slug::Slug;
+
+impl Unwinder<'_> {
+    /// Continues leaving a structure as decided before.
+    pub(crate) fn proceed(&mut self, task: &mut Task, then: Continuation) -> Step {
+        match then {
+            Continuation::To(address) => {
+                task.jump(address);
+                Ok(Flow::Continue)
+            }
+            Continuation::JumpOut { frames, to } => Ok(self.jump_out(task, frames, to)),
+            Continuation::Return(value) => self.leave_function(task, value),
+            Continuation::End(ending) => Ok(Flow::Exiting(ending)),
+            Continuation::Throw(thrown) => Ok(Flow::Throw(thrown)),
+            Continuation::Canceled => Ok(self.continue_cleanup(task)),
+        }
+    }
+
+    /// Leaves all structures, because another program has replaced the shell. Processes left
+    /// running are kept.
+    pub(crate) fn leave_all(&mut self, task: &mut Task) {
+        while let Some(Frame { height, kind }) = task.frames.pop() {
+            task.stack.truncate(height);
+            if let FrameKind::Try(frame) = &kind
+                && frame.phase.is_scoped()
+            {
+                self.core.merge(frame.scope, frame.outer_scope);
+            }
+            let is_kept = matches!(kind, FrameKind::Keep { .. });
+            self.abandon_frame(task, kind, is_kept);
+        }
+    }
+
+    /// Leaves the innermost structure.
+    pub(crate) fn leave(&mut self, task: &mut Task) {
+        if let Some(frame) = task.frames.pop() {
+            task.stack.truncate(frame.height);
+            self.abandon_frame(task, frame.kind, true);
+        }
+    }
+
+    /// Ends the redirections of a block.
+    pub(crate) fn end_redirects(&mut self, task: &mut Task) -> Flow {
+        if task.top_transaction().is_some() {
+            return self.core.committer().end_transaction(task);
+        }
+        self.leave(task);
+        task.advance();
+        Flow::Continue
+    }
+
+    /// Leaves the redirections around a command's call, and continues after the call.
+    pub(crate) fn leave_redirects_of_call(&mut self, task: &mut Task) -> Flow {
+        match task.frames.pop() {
+            Some(Frame {
+                height,
+                kind: kind @ FrameKind::Redirected { around_call: true, .. },
+            }) => {
+                task.stack.truncate(height);
+                self.abandon_frame(task, kind, true);
+                Flow::Continue
+            }
+            Some(Frame { kind: FrameKind::Transaction(transaction), .. })
+                if transaction.is_around_call() =>
+            {
+                let then = Continuation::To(task.at);
+                self.core.committer().begin_commit(task, transaction, then)
+            }
+            other => {
+                task.frames.extend(other);
+                Flow::Continue
+            }
+        }
+    }
+
+    /// Executes `return`, or the end of a function.
+    pub(crate) fn return_(&mut self, task: &mut Task, has_value: bool) -> Step {
+        let value = if has_value { Some(task.pop()?) } else { None };
+        self.leave_function(task, value)
+    }
+
+    /// Returns to the caller of a function, or ends the script or the branch.
+    pub(crate) fn leave_function(&mut self, task: &mut Task, value: Option<Value>) -> Step {
+        while let Some(frame) = task.frames.pop() {
+            task.stack.truncate(frame.height);
+            let mut call = match frame.kind {
+                FrameKind::Call(call) => call,
+                FrameKind::Guard(guard) => {
+                    return Ok(self.begin_finally(task, *guard, Continuation::Return(value)));
+                }
+                FrameKind::Transaction(transaction) => {
+                    return Ok(self.core.committer().begin_commit(
+                        task,
+                        transaction,
+                        Continuation::Return(value),
+                    ));
+                }
+                kind => {
+                    self.abandon_frame(task, kind, true);
+                    continue;
+                }
+            };
+            if call.wants_value && value.is_none() {
+                let name = call.function.as_deref().unwrap_or("source");
+                let message = format!("the function `{name}` did not return a value");
+                task.leave_call(*call);
+                return Err(Suspend::expression(Slug::MissingResult, message));
+            }
+            let (wants_value, return_to) = (call.wants_value, call.return_to);
+            let (started, command) = (call.started, call.command.take().unwrap_or_default());
+            task.leave_call(*call);
+            if !wants_value && let Some(code) = value.as_ref().and_then(exit_code) {
+                let message = format!("`{}` returned {code}", shorten(&command));
+                let thrown = task.thrown(FailureKind::Exit, code, message, &command);
+                return Ok(Flow::Throw(thrown.after(self.core.now() - started)));
+            }
+            task.jump(return_to);
+            match value {
+                Some(value) if wants_value => {
+                    let text = || LogEvent::Returned(value.brief().unwrap_or_default());
+                    self.core.log(task, text, Level::STRUCTURES);
+                    task.stack.push(value);
+                }
+                _ => {
+                    let elapsed = self.core.now() - started;
+                    self.core.log_success(task, command, elapsed);
+                    return Ok(self.leave_redirects_of_call(task));
+                }
+            }
+            return Ok(Flow::Continue);
+        }
+        Ok(Flow::Exiting(match value.as_ref().and_then(exit_code) {
+            Some(code) => TaskEnding::Exited(FailureKind::Exit.exit_code(code)),
+            None => TaskEnding::Succeeded,
+        }))
+    }
+
+    /// Leaves a number of structures, whose attempts count as successful, and jumps.
+    pub(crate) fn jump_out(&mut self, task: &mut Task, frames: usize, to: Address) -> Flow {
+        for left in (0..frames).rev() {
+            let Some(Frame { height, kind }) = task.frames.pop() else { break };
+            task.stack.truncate(height);
+            match kind {
+                FrameKind::Guard(guard) => {
+                    let then = Continuation::JumpOut { frames: left, to };
+                    return self.begin_finally(task, *guard, then);
+                }
+                FrameKind::Transaction(transaction) => {
+                    let then = Continuation::JumpOut { frames: left, to };
+                    return self.core.committer().begin_commit(task, transaction, then);
+                }
+                kind => self.abandon_frame(task, kind, true),
+            }
+        }
+        task.jump(to);
+        Flow::Continue
+    }
+}
+
+/// Returns the exit code if a function, called as a command, fails by returning this value.
+fn exit_code(value: &Value) -> Option<i32> {
+    let code = value.integer().ok().filter(|code| *code != 0)?;
+    Some(code.clamp(i32::MIN.into(), i32::MAX.into()) as i32)
+}
