@@ -1,5 +1,5 @@
-//! Imports have no circles inside a crate and point downwards between the rooms of the process
-//! driver.
+//! Imports have no circles inside a crate. Rooms, the folders and files directly below a crate's
+//! root, have doors of few names, and their imports point downwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +33,12 @@ const ROOMS: [(&str, &[&str]); 18] = [
         &["user_directory", "scopes", "tty", "program", "channels", "fds", "procs", "tag", "os"],
     ),
 ];
+
+/// Crates whose rooms have doors.
+const WITH_DOORS: [&str; 1] = ["ftsh-machine"];
+
+/// Maximum number of names that the door of a room shows. A public module counts as a name.
+const MOST_NAMES: usize = 10;
 
 /// Files of the driver, directly in `crates/ftsh-process/src/`.
 const THE_DRIVER: &str = "";
@@ -116,15 +122,20 @@ impl Crate {
         self.files.contains_key(&module).then_some(module)
     }
 
-    /// Returns each use of a module by another one. Uses of the modules of the folders around a
-    /// file are not counted, since a folder's own module defines names for the files below it.
+    /// Returns each use of a module by another one. What a door shows is no use. Where rooms have
+    /// no doors, uses of the modules of the folders around a file are not counted, since a folder's
+    /// own module defines names for the files below it.
     fn arrows(&self, modules: &[(Path, String)]) -> BTreeSet<(Path, Path)> {
         let mut arrows = BTreeSet::new();
         for (from, text) in modules {
+            let has_doors = from.first().is_some_and(|it| WITH_DOORS.contains(&it.as_str()));
+            let text = if has_doors { &without_door(text) } else { text };
             let declared = declared(text).into_iter().map(|(_, path)| path);
             for path in declared.chain(mentioned(text)) {
                 let home = self.absolute(from, &path).and_then(|path| self.home(&path, 9));
-                if let Some(home) = home.filter(|home| !from.starts_with(home)) {
+                let is_counted =
+                    |home: &Path| home != from && (has_doors || !from.starts_with(home));
+                if let Some(home) = home.filter(is_counted) {
                     arrows.insert((from.clone(), home));
                 }
             }
@@ -146,6 +157,45 @@ fn module(file: &str) -> Path {
 fn without_comments(text: &str) -> String {
     let line = |line: &str| line.split_once("//").map_or(line, |(code, _)| code).to_owned() + "\n";
     text.lines().map(line).collect()
+}
+
+/// Removes the names that a module shows of the files in its folder.
+fn without_door(text: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("\npub") {
+        let (before, shown) = rest.split_at(at + 1);
+        let is_use = shown.lines().next().is_some_and(|line| line.contains(" use "));
+        let end = if is_use { shown.find(';').map_or(0, |end| end + 1) } else { "pub".len() };
+        kept.extend([before, if is_use { "" } else { &shown[..end] }]);
+        rest = &shown[end..];
+    }
+    kept + rest
+}
+
+/// Returns the names of a module that other modules can use.
+fn shown(text: &str) -> Vec<String> {
+    const ITEMS: [&str; 8] = ["struct", "enum", "trait", "fn", "const", "static", "type", "mod"];
+    let text = without_comments(text);
+    let mut names = Vec::new();
+    for (at, _) in text.match_indices("\npub") {
+        let item = &text[at + 1..];
+        let words =
+            item.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|it| !it.is_empty());
+        let mut words = words.skip_while(|it| matches!(*it, "pub" | "crate" | "super" | "in"));
+        match words.next() {
+            Some("use") => {
+                let end = item.find(';').map_or(item.len(), |end| end + 1);
+                names.extend(declared(&item[..end]).into_iter().map(|(name, _)| name));
+            }
+            Some(kind) if ITEMS.contains(&kind) => {
+                // `const fn`
+                names.extend(words.find(|it| *it != "fn").map(str::to_owned));
+            }
+            _ => {}
+        }
+    }
+    names
 }
 
 /// Returns the names that `use` declares, each with its path.
@@ -258,6 +308,52 @@ fn no_imports_go_in_a_circle() {
 }
 
 #[test]
+fn doors_show_few_names() {
+    let (all, modules) = Crate::read();
+    let mut problems = Vec::new();
+    for (path, text) in &modules {
+        let [package, rest @ ..] = &path[..] else { continue };
+        if !WITH_DOORS.contains(&package.as_str()) {
+            continue;
+        }
+        let file = &all.files[path];
+        if rest.len() == 1 {
+            let names = shown(text);
+            if names.len() > MOST_NAMES {
+                problems.push(format!("{file} shows {} names: {}", names.len(), names.join(", ")));
+            }
+        }
+        // The compiler rejects an import around a door, unless a module is open to the crate.
+        if text.contains("\npub(crate) mod ") {
+            problems.push(format!("{file} shows a module, and all names in it, to its crate"));
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn rooms_with_doors_are_used_from_above() {
+    let (all, modules) = Crate::read();
+    let arrows = all.arrows(&modules);
+    let room = |path: &Path| path[..path.len().min(2)].to_vec();
+    let has_doors = |path: &Path| path.len() > 1 && WITH_DOORS.contains(&path[0].as_str());
+    let between = arrows.iter().filter(|(from, to)| has_doors(from) && has_doors(to));
+    let between = between.map(|(from, to)| (room(from), room(to))).filter(|(from, to)| from != to);
+    let between: BTreeSet<(Path, Path)> = between.collect();
+    let mut problems = Vec::new();
+    for circle in circles(&between) {
+        for (from, to) in &arrows {
+            let (above, below) = (room(from), room(to));
+            if above != below && circle.contains(&above) && circle.contains(&below) {
+                let (from, to) = (&all.files[from], &all.files[to]);
+                problems.push(format!("in a circle of rooms: {from} uses {to}"));
+            }
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
 fn circles_are_found() {
     let path = |text: &str| text.split("::").map(str::to_owned).collect::<Path>();
     let arrow = |(from, to): &(&str, &str)| (path(from), path(to));
@@ -271,6 +367,11 @@ fn circles_are_found() {
     let imports = imports.map(|(name, path)| format!("{name}={}", path.join("::")));
     assert_eq!(imports.collect::<Vec<_>>(), ["b=a::b", "c=a::c", "D=a::c::D", "f=super::e"]);
     assert_eq!(mentioned(text), [path("crate::i::j"), path("super::e")]);
+    let text = "mod a;\npub mod b;\nuse self::a::E;\npub(crate) use self::a::{C, D};\n\
+                pub const fn f() {\n    pub g: u8,\n}\n";
+    assert_eq!(shown(text), ["b", "C", "D", "f"]);
+    let imports = declared(&without_door(text)).into_iter();
+    assert_eq!(imports.map(|(name, _)| name).collect::<Vec<_>>(), ["E"]);
 }
 
 /// Returns the room of a module.
