@@ -12,9 +12,9 @@ use tempfile::TempDir;
 use crate::support::Ftsh;
 use crate::support::skipped::skipped;
 
-/// Returns the text of the C library for `EIO`.
+/// Returns the text for an error that all C libraries call the same.
 fn lost() -> String {
-    plain(&io::Error::from_raw_os_error(libc::EIO))
+    plain(&io::Error::from_raw_os_error(libc::ESTALE))
 }
 
 /// Runs the shell with an error in place of some of its reads of directories; none where strace may
@@ -54,7 +54,7 @@ fn a_pattern_never_stands_for_part_of_the_names() {
         let Some(ftsh) = failing(count, errors) else { return };
         within(ftsh).stdout("").stderr(": .: ").failure(1);
     }
-    let Some(ftsh) = failing("cd ${names}; echo */file*", "error=EIO:when=1+") else { return };
+    let Some(ftsh) = failing("cd ${names}; echo */file*", "error=ESTALE:when=1+") else { return };
     within(ftsh).stdout("").stderr(&format!(": .: {}", lost())).failure(1);
 }
 
@@ -64,7 +64,7 @@ fn a_directory_that_cannot_be_read_delays_no_end() {
         ("try atomic; echo x > $scratch/f; end", true),
         ("try atomic; echo x > $scratch/f; sh -c \"kill -KILL $$\"; sleep 1000; end", false),
     ] {
-        let Some(ftsh) = failing(script, "error=EIO:when=1+") else { return };
+        let Some(ftsh) = failing(script, "error=ESTALE:when=1+") else { return };
         let finished = ftsh.run();
         finished.expect_time(Duration::ZERO, Duration::from_secs(10));
         if ended {
@@ -78,7 +78,7 @@ fn a_directory_that_cannot_be_read_delays_no_end() {
 fn a_journal_whose_name_may_be_lost_is_refused() {
     for journal in ["j", "./j"] {
         let run = Ftsh::script("echo never\n").options([format!("--journal={journal}")]);
-        let Some(run) = injecting(run, "fsync", "error=EIO", &[]) else { return };
+        let Some(run) = injecting(run, "fsync", "error=ESTALE", &[]) else { return };
         run.stdout("").refused(&[&format!("as a journal: {}", lost())]);
     }
 }
@@ -87,7 +87,7 @@ fn a_journal_whose_name_may_be_lost_is_refused() {
 fn a_first_line_that_cannot_be_read_drops_no_options() {
     let run = || Ftsh::script("#!/usr/bin/ftsh -n\necho never\n");
     run().stdout("").success();
-    let errors = "error=EIO:when=1";
+    let errors = "error=ESTALE:when=1";
     let Some(run) = injecting(run(), "read", errors, &["script.ftsh"]) else { return };
     let message = format!("can't read the `#!` line of script.ftsh: {}", lost());
     run.stdout("").refused(&[&message]);
