@@ -265,7 +265,7 @@ fn documents() -> Vec<(PathBuf, PathBuf)> {
     });
     let mut documents = Vec::new();
     for (pattern, place) in assets {
-        let Some((folder, ending)) = pattern.split_once('*') else {
+        let Some((beginning, ending)) = pattern.split_once('*') else {
             let name = Path::new(pattern).file_name().unwrap_or_default();
             let place = if place.is_empty() || place.ends_with('/') {
                 Path::new(place).join(name)
@@ -275,11 +275,27 @@ fn documents() -> Vec<(PathBuf, PathBuf)> {
             documents.push((pattern.into(), place));
             continue;
         };
-        for entry in fs::read_dir(folder).expect("a folder") {
-            let path = entry.expect("a file").path();
-            let name = path.file_name().unwrap_or_default().to_owned();
-            if path.is_file() && name.to_string_lossy().ends_with(ending) {
-                documents.push((path, Path::new(place).join(name)));
+        let (folder, start) = beginning.split_at(beginning.rfind('/').map_or(0, |at| at + 1));
+        // After `**/` the folders below count as well.
+        let (is_deep, start, end) = match ending.strip_prefix("*/") {
+            Some(name) => name.split_once('*').map_or((true, name, ""), |(a, b)| (true, a, b)),
+            None => (false, start, ending),
+        };
+        let mut folders = vec![PathBuf::from(if folder.is_empty() { "." } else { folder })];
+        while let Some(inside) = folders.pop() {
+            for entry in fs::read_dir(inside).expect("a folder") {
+                let path = entry.expect("a file").path();
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                if path.is_dir() && is_deep {
+                    folders.push(path);
+                } else if path.is_file()
+                    && name.starts_with(start)
+                    && name.contains(end.trim_end_matches('*'))
+                {
+                    let path = path.strip_prefix(".").unwrap_or(&path).to_owned();
+                    let below = path.strip_prefix(folder).expect("a path below").to_owned();
+                    documents.push((path, Path::new(place).join(below)));
+                }
             }
         }
     }
