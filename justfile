@@ -19,10 +19,12 @@ ci:
 fmt:
     cargo fmt --all
 
-# Check the form and the code of libraries and programs, in seconds after an edit
+# Check format and code and run the fast tests, in seconds after an edit
 check:
     cargo fmt --all --check
-    cargo clippy --workspace -- -D warnings
+    cargo check --workspace
+    if command -v cargo-nextest > /dev/null; then run='nextest run --profile fast'; else run='test --quiet'; fi; \
+        cargo $run --lib -p ftsh-syntax -p ftsh-machine -p ftsh-ide -p ftsh-journal
 
 # Find what the compiler lets pass, in tests as well
 lint:
