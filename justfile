@@ -99,6 +99,10 @@ lab *ARGS="--help":
 pictures:
     lab/draw-pictures
 
+# Write the tables of lab/README.md, in minutes
+tables:
+    FTSH_TEST_GENERATE=1 cargo test -p ftsh-lab --test main -- --include-ignored --test-threads 1 readme::tables
+
 # Record the moving pictures of README.md anew, in a minute; needs curl and `python3 -m pip install pyte`
 recordings:
     cargo build --release

@@ -31,7 +31,7 @@ const SCENARIOS: [&[&str]; 13] = [
     ],
     &[
         "rehearse",
-        "../examples/mirror.ftsh",
+        "examples/mirror.ftsh",
         "a.iso",
         "--command",
         "wget *.de.* hangs 10% fails 50%",
@@ -147,8 +147,8 @@ fn impossible_parameters_get_one_clear_line() {
         (&["rehearse", "a.ftsh", "--command", "wget"], "`wget` needs a clause"),
         (&["rehearse", "a.ftsh", "--command", "wget fials 30%"], "did you mean `fails`?"),
         (&["rehearse", "a.ftsh", "--command", "wget takes 5"], "not a length of time"),
-        (&["rehearse", "../examples/build.ftsh", "--policy", "full + fixed"], "share a single one"),
-        (&["rehearse", "../examples/build.ftsh", "--commands", "nowhere"], "can't read nowhere"),
+        (&["rehearse", "examples/build.ftsh", "--policy", "full + fixed"], "share a single one"),
+        (&["rehearse", "examples/build.ftsh", "--commands", "nowhere"], "can't read nowhere"),
         (&["scenario"], "unrecognized subcommand"),
     ];
     for (args, message) in mistakes {

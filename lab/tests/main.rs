@@ -15,6 +15,7 @@ mod occ;
 mod outage;
 mod overload;
 mod pictures;
+mod readme;
 mod recovery;
 mod rehearsal_advice;
 mod rehearsal_bounds;

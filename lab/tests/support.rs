@@ -11,7 +11,8 @@ pub(crate) const SMALL_OVERLOAD: [&str; 7] =
 /// The laboratory, with arguments.
 pub(crate) fn lab(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ftsh-lab"));
-    command.args(args).output().expect("the laboratory runs")
+    // Texts name scripts by their paths in the repository.
+    command.args(args).current_dir("..").output().expect("the laboratory runs")
 }
 
 /// What it prints when it succeeds.
