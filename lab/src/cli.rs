@@ -9,9 +9,10 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::common::{CommonOptions, RenderedError, Report, ReportOutput};
 use crate::scenario::overload::serve::SERVE;
+use crate::scenario::paper::Article;
 use crate::scenario::{
     advise, blackhole, buffer, channels, cluster, delays, ethernet, limits, occ, outage, overload,
-    recovery, rehearse,
+    paper, recovery, rehearse,
 };
 
 /// Exit status of wrong usage and of impossible parameters.
@@ -40,6 +41,7 @@ enum Scenario {
     Cluster(cluster::ClusterOptions),
     Limits(limits::LimitsOptions),
     Rehearse(Box<rehearse::RehearseOptions>),
+    Paper(paper::PaperOptions),
 }
 
 impl Scenario {
@@ -58,6 +60,22 @@ impl Scenario {
             Self::Cluster(options) => &options.common,
             Self::Limits(options) => &options.common,
             Self::Rehearse(options) => &options.common,
+            Self::Paper(options) => &options.common,
+        }
+    }
+
+    /// Returns the article whose experiment the scenario repeats.
+    fn article(&self) -> Option<Article> {
+        match self {
+            Self::Occ(_) => Some(Article::Brooker),
+            Self::Outage(_) => Some(Article::Revisited),
+            Self::Recovery(_) | Self::Advise(_) => Some(Article::Thain),
+            Self::Ethernet(_) | Self::Buffer(_) | Self::Blackhole(_) | Self::Cluster(_) => {
+                Some(Article::Grid)
+            }
+            Self::Overload(_) | Self::Channels(_) => Some(Article::Overload),
+            Self::Paper(options) => Some(options.article),
+            _ => None,
         }
     }
 
@@ -76,6 +94,9 @@ impl Scenario {
             Self::Cluster(options) => cluster::run(options),
             Self::Limits(options) => limits::run(options),
             Self::Rehearse(options) => rehearse::run(options),
+            Self::Paper(options) => paper::run(options, |words| {
+                CommandLine::try_parse_from([&["ftsh-lab"], words].concat())?.scenario.run()
+            }),
         }
     }
 }
@@ -130,8 +151,29 @@ fn execute(scenario: &Scenario) -> Result<()> {
     let common = scenario.common();
     // Checked before any long computation.
     let output = ReportOutput::open(common)?;
-    let report = common.in_parallel(|| scenario.run())??;
+    let mut report = common.in_parallel(|| scenario.run())??;
+    let source = scenario.article().map(Article::source);
+    for line in source.map(str::to_owned).into_iter().chain([repeated(common)]) {
+        report.picture.title += &format!("\n{line}");
+    }
     print_text(&output.write(&report)?)
+}
+
+/// Returns the command line that draws the same picture.
+fn repeated(common: &CommonOptions) -> String {
+    let mut words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let mut command = "ftsh-lab".to_owned();
+    while let Some(word) = words.next() {
+        let (name, has_value) = word.split_once('=').map_or((&*word, false), |it| (it.0, true));
+        match name {
+            // Without influence on the picture, or known.
+            "--plot" | "--threads" | "--table" | "--seed" if !has_value => drop(words.next()),
+            "--plot" | "--threads" | "--table" | "--seed" | "--json" | "--csv" => {}
+            _ if word.contains([' ', '*', '\'', '"']) => command += &format!(" {word:?}"),
+            _ => command += &format!(" {word}"),
+        }
+    }
+    format!("{command} --seed {}", common.seed)
 }
 
 /// Shows help, or reports an error of the command line in one line.

@@ -49,3 +49,37 @@ fn a_shorter_picture_replaces_a_longer_one() {
     let svg = std::fs::read_to_string(&path).expect("text");
     assert!(svg.trim_end().ends_with("</svg>"));
 }
+
+#[test]
+fn figures_of_articles_name_source_command_and_seed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.svg");
+    let figures = [
+        ("brooker", "Brooker, Exponential Backoff", "Figure 8: time with three kinds of jitter"),
+        ("revisited", "Exponential back-off, revisited, 2024", "Figure 4: all three"),
+        ("overload", "Smirnov, Exponential", "Figure 2: delays, logarithmic scale"),
+    ];
+    for (article, source, figure) in figures {
+        let plot = path.to_str().expect("text");
+        printed(&["paper", article, "--trials", "1", "--plot", plot, "--seed=7", "--threads", "2"]);
+        let svg = std::fs::read_to_string(&path).expect("text");
+        let command = format!("ftsh-lab paper {article} --trials 1 --seed 7\n");
+        for words in [source, figure, &command] {
+            assert!(svg.contains(words), "no {words}");
+        }
+    }
+}
+
+#[test]
+fn a_line_under_another_is_wider() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.svg");
+    let plot = ["--plot", path.to_str().expect("text"), "--samples", "1"];
+    let wide = |policies: &[&str]| {
+        printed(&[&["delays"], policies, &plot].concat());
+        let svg = std::fs::read_to_string(&path).expect("text");
+        svg.lines().any(|line| line.contains("#0072B2") && line.contains("stroke-width=\"8\""))
+    };
+    assert!(wide(&["fixed from 1 s", "fixed from 1001 ms"]));
+    assert!(!wide(&["fixed from 1 s", "fixed from 2 s"]));
+}

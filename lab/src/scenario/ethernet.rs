@@ -228,7 +228,7 @@ pub fn run(options: &EthernetOptions) -> Result<Report> {
 
 /// Draws the free descriptors over time, with more clients than the host can serve.
 fn timeline(options: &EthernetOptions, kinds: &[ClientKind]) -> Panel {
-    let clients = u32::try_from(options.edge() * 6 / 5 + 1).unwrap_or(u32::MAX).min(100_000);
+    let clients = u32::try_from(options.edge() * 6 / 5).unwrap_or(u32::MAX).min(100_000);
     let time = options.time.min(Duration::from_secs(600));
     let options = EthernetOptions { time, ..options.clone() };
     let progress = TrialProgress::new(kinds.len());

@@ -13,5 +13,6 @@ pub mod limits;
 pub mod occ;
 pub mod outage;
 pub mod overload;
+pub mod paper;
 pub mod recovery;
 pub mod rehearse;

@@ -32,6 +32,12 @@ impl Axis {
         Self { range: Some((from, to)), ..self }
     }
 
+    /// Returns the axis as a linear one, whose ends come from the data if it was logarithmic.
+    #[must_use]
+    pub fn into_linear(self) -> Self {
+        if self.log { Self::linear(&self.label) } else { self }
+    }
+
     /// Returns the position of a value, if the axis can show the value.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let place = if self.log { value.log10() } else { value };

@@ -1,5 +1,7 @@
 //! Drawing with plotters.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::error::Error;
 
 use plotters::coord::ranged1d::Ranged;
@@ -15,7 +17,11 @@ const PANEL: i32 = 330 * FINE;
 /// Height of a panel among many.
 const SMALL_PANEL: i32 = 230 * FINE;
 const TITLE: i32 = 36 * FINE;
+/// Height of a line in small letters.
+const SMALL_LINE: i32 = 14 * FINE;
 const LEGEND: i32 = 190 * FINE;
+/// Distance below which a line hides another, as a part of the height.
+const NEAR: f64 = 0.006;
 /// Name of the font.
 pub(super) const FONT: &str = "sans-serif";
 
@@ -40,7 +46,17 @@ fn font(size: i32) -> TextStyle<'static> {
 /// Returns the height of a picture.
 pub(super) fn height(picture: &Picture) -> i32 {
     let panel = if picture.panels.len() > 4 { SMALL_PANEL } else { PANEL };
-    TITLE + panel * picture.panels.len() as i32
+    title_height(picture) + panel * picture.panels.len() as i32
+}
+
+fn title_height(picture: &Picture) -> i32 {
+    TITLE + SMALL_LINE * small_lines(picture).len() as i32
+}
+
+/// Returns the lines below the first line of the title.
+fn small_lines(picture: &Picture) -> Vec<Cow<'_, str>> {
+    let below = picture.title.split_once('\n').map_or("", |(_, below)| below);
+    below.lines().flat_map(|line| textwrap::wrap(line, 130)).collect()
 }
 
 type Drawn = std::result::Result<(), Box<dyn Error>>;
@@ -49,13 +65,18 @@ type Drawn = std::result::Result<(), Box<dyn Error>>;
 pub(super) fn draw(picture: &Picture, text: &mut String, height: i32) -> Drawn {
     let root = SVGBackend::with_string(text, (WIDTH as u32, height as u32)).into_drawing_area();
     root.fill(&WHITE)?;
-    let (title, panels) = root.split_vertically(TITLE);
-    let place = (16 * FINE, 12 * FINE);
-    title.draw(&Text::new(picture.title.clone(), place, font(17)))?;
+    let (title, panels) = root.split_vertically(title_height(picture));
+    let first = picture.title.lines().next().unwrap_or_default();
+    title.draw(&Text::new(first, (16 * FINE, 12 * FINE), font(17)))?;
+    for (at, line) in small_lines(picture).into_iter().enumerate() {
+        let place = (16 * FINE, TITLE + SMALL_LINE * at as i32);
+        title.draw(&Text::new(line, place, font(11)))?;
+    }
     for (panel, area) in
         picture.panels.iter().zip(panels.split_evenly((picture.panels.len().max(1), 1)))
     {
-        let (chart, legend) = area.split_horizontally(WIDTH - LEGEND);
+        let has_legend = panel.series.iter().any(|series| !series.name.is_empty());
+        let (chart, legend) = area.split_horizontally(WIDTH - if has_legend { LEGEND } else { 0 });
         draw_panel(panel, &chart)?;
         draw_legend(panel, &legend)?;
     }
@@ -85,32 +106,57 @@ fn draw_panel(panel: &Panel, area: &Area) -> Drawn {
         .x_desc(&panel.x.label)
         .y_desc(&panel.y.label)
         .draw()?;
-    for series in &panel.series {
+    let lines: Vec<Vec<_>> = panel
+        .series
+        .iter()
+        .map(|series| {
+            let points = series.points.iter();
+            points.filter_map(|point| Some((x.place(point.0)?, y.place(point.1)?))).collect()
+        })
+        .collect();
+    // Many lines need less room each, so that they leave labels of axes free.
+    let step = if panel.series.len() > 4 { 2 } else { 4 };
+    let near = NEAR * (y.range().end - y.range().start);
+    for (at, (series, places)) in panel.series.iter().zip(&lines).enumerate() {
         let color = COLORS[series.color % COLORS.len()];
         let line = color.stroke_width(2 * FINE as u32);
-        let places: Vec<_> = series
-            .points
-            .iter()
-            .filter_map(|point| Some((x.place(point.0)?, y.place(point.1)?)))
-            .collect();
+        // Later lines are drawn above. Where lines of other colors hide this line, this line is wider.
+        let hides = |above: &[(f64, f64)], place: &(f64, f64)| {
+            let same = above.binary_search_by(|it| it.0.total_cmp(&place.0));
+            same.is_ok_and(|same| (above[same].1 - place.1).abs() < near)
+        };
+        let hiding = |place: &(f64, f64)| {
+            let above = panel.series.iter().zip(&lines).skip(at + 1);
+            let hiding = above.filter(|it| it.0.color != series.color && hides(it.1, place));
+            hiding.map(|it| it.0.color).collect::<BTreeSet<_>>().len()
+        };
+        for part in places.chunk_by(|one, next| hiding(one) == hiding(next)) {
+            let width = (2 + step * hiding(&part[0]) as u32) * FINE as u32;
+            if width > line.stroke_width && part.len() > 1 {
+                let wide = color.stroke_width(width);
+                chart.draw_series(LineSeries::new(part.iter().copied(), wide))?;
+            }
+        }
+        let places = || places.iter().copied();
         let dots = |size: i32, opacity: f64| {
-            places.iter().map(move |at| Circle::new(*at, size, color.mix(opacity).filled()))
+            places().map(move |at| Circle::new(at, size, color.mix(opacity).filled()))
         };
         match series.style {
-            SeriesStyle::Line => drop(chart.draw_series(LineSeries::new(places, line))?),
+            SeriesStyle::Line => drop(chart.draw_series(LineSeries::new(places(), line))?),
             SeriesStyle::Dashes => {
-                let dashes = DashedLineSeries::new(places, 6 * FINE as u32, 4 * FINE as u32, line);
+                let dashes =
+                    DashedLineSeries::new(places(), 6 * FINE as u32, 4 * FINE as u32, line);
                 chart.draw_series(dashes)?;
             }
             SeriesStyle::LineAndDots => {
                 chart.draw_series(dots(3 * FINE, 1.0))?;
-                chart.draw_series(LineSeries::new(places, line))?;
+                chart.draw_series(LineSeries::new(places(), line))?;
             }
             SeriesStyle::Dots => drop(chart.draw_series(dots(FINE, 0.5))?),
             SeriesStyle::Sticks => {
                 let foot = y.range().start;
-                let stick = |at: &(f64, f64)| PathElement::new(vec![(at.0, foot), *at], line);
-                chart.draw_series(places.iter().map(stick))?;
+                let stick = |at: (f64, f64)| PathElement::new(vec![(at.0, foot), at], line);
+                chart.draw_series(places().map(stick))?;
             }
         }
     }

@@ -15,7 +15,7 @@ use self::draw::{FINE, FONT, WIDTH, draw, height};
 /// Panels below one another. A picture without panels is not drawn.
 #[derive(Clone, Debug, Default)]
 pub struct Picture {
-    /// Title above all panels.
+    /// Title above all panels, with further lines in small letters.
     pub title: String,
     /// The panels.
     pub panels: Vec<Panel>,

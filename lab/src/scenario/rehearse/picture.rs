@@ -106,7 +106,7 @@ fn starts(found: &RehearsalResult, clock: &TimeAxis) -> Option<Panel> {
     (!series.is_empty()).then(|| Panel {
         title: "Starts of commands, mean of all trials".into(),
         x: clock.axis(),
-        y: Axis::log("starts a minute"),
+        y: Axis::linear("starts a minute"),
         series,
     })
 }
