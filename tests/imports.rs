@@ -40,11 +40,8 @@ const WITH_DOORS: [&str; 1] = ["ftsh-machine"];
 /// Maximum number of names that the door of a room shows. A public module counts as a name.
 const MOST_NAMES: usize = 10;
 
-/// Files of the driver, directly in `crates/ftsh-process/src/`.
+/// The driver, which no room may use.
 const THE_DRIVER: &str = "";
-
-/// Maximum number of files directly in `crates/ftsh-process/src/`.
-const MOST_FILES: usize = 11;
 
 /// A module: the names from the crate's root.
 type Path = Vec<String>;
@@ -397,11 +394,6 @@ fn rooms_of_the_process_driver_are_used_from_above() {
     for (index, (room, below)) in ROOMS.iter().enumerate() {
         let above = below.iter().filter(|it| !ROOMS[..index].iter().any(|(other, _)| other == *it));
         problems.extend(above.map(|it| format!("`{it}` isn't below `{room}`")));
-    }
-    let inside = all.files.keys().filter(|path| room(path) == Some(THE_DRIVER));
-    let files: Vec<&String> = inside.map(|path| &all.files[path]).collect();
-    if files.len() > MOST_FILES {
-        problems.push(format!("too many straight under crates/ftsh-process/src: {files:?}"));
     }
     assert_none(&problems);
 }

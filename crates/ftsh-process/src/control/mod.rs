@@ -5,6 +5,7 @@
 //! limit too.
 
 mod shared_deadline;
+mod state;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,6 +18,7 @@ use super::os::clock::since_boot;
 use ftsh_sys as sys;
 
 pub use self::shared_deadline::SharedDeadline;
+pub(crate) use self::state::ControlState;
 pub use ftsh_machine::control::{Controller, Order};
 
 /// Controller with its descriptor, timer and limit.

@@ -4,7 +4,7 @@
 //! writes, and nothing is read meanwhile, which makes the writers wait. Lines do not mix: after an
 //! incomplete line, only its source is read.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, ErrorKind, IsTerminal};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use nix::unistd::read;
 use super::super::fds::line_assembler::{LineAssembler, first_lines};
 use super::super::fds::stream::{self, Ended};
 use super::super::fds::{Fd, FdTable, FdTables, RelayPipe};
-use super::super::os::poll::{Poller, Token};
+use super::super::os::poll::Token;
 use super::super::os::reader::DaemonPipe;
 use super::super::os::workers::Control;
-use super::{JobRecipient, JobResult, WorkerJobs};
+use super::{JobRecipient, JobResult, Reactor};
 use ftsh_machine::effect::{BufferId, IoId, OperationId, ScopeId};
 use ftsh_machine::event::{CommandStatus, Event, Refusal, Reply, SpawnError};
 use ftsh_machine::size::MAX_REPORTED_OUTPUT;
@@ -94,13 +94,6 @@ struct RelaySource {
     is_ending: bool,
     /// Number of the next bytes that are forwarded without being kept.
     forgotten: usize,
-}
-
-/// Parts of the driver that jobs use.
-pub(crate) struct JobContext<'a> {
-    pub poller: &'a mut Poller,
-    pub work: &'a mut WorkerJobs,
-    pub ready: &'a mut VecDeque<Event>,
 }
 
 impl Relays {
@@ -191,14 +184,14 @@ impl Relays {
     /// would find it broken.
     pub(crate) fn listen(
         &mut self,
-        context: &mut JobContext,
+        reactor: &mut Reactor,
         io: IoId,
         pipes: Vec<RelayPipe>,
     ) -> io::Result<()> {
         for RelayPipe { relay: id, descriptor, reader, lines, keeps } in pipes {
             let Some(relay) = self.all.get_mut(&id) else { continue };
             let source = self.count;
-            context.poller.add(reader.as_fd(), RELAYS + source)?;
+            reactor.poller().add(reader.as_fd(), RELAYS + source)?;
             self.count += 1;
             relay.keeps = keeps;
             relay.sources.insert(source);
@@ -212,79 +205,79 @@ impl Relays {
     }
 
     /// Handles available output.
-    pub(crate) fn read_some(&mut self, context: &mut JobContext, source: u64) {
+    pub(crate) fn read_some(&mut self, reactor: &mut Reactor, source: u64) {
         let Some(id) = self.sources.get(&source).map(|it| it.relay) else { return };
         let Some(relay) = self.all.get_mut(&id) else { return };
         if relay.may_read(source) {
-            self.read(context, source, false);
-            self.advance(context, id);
+            self.read(reactor, source, false);
+            self.advance(reactor, id);
         } else if !relay.parked.contains(&source)
             && let Some(it) = self.sources.get(&source)
         {
             relay.parked.push(source);
-            context.poller.remove(it.reader.as_fd());
+            reactor.poller().remove(it.reader.as_fd());
         }
     }
 
     /// Handles the end of a table. Its commands print no more, except processes left behind.
-    pub(crate) fn end_table(&mut self, context: &mut JobContext, io: IoId) {
+    pub(crate) fn end_table(&mut self, reactor: &mut Reactor, io: IoId) {
         for source in self.of_table.remove(&io).unwrap_or_default() {
             let Some(id) = self.sources.get(&source).map(|it| it.relay) else { continue };
             // Canceled commands may print until they end.
             if self.all.get(&id).is_some_and(|relay| relay.state != State::Cut) {
-                self.read_all(context, id, [source].into(), true);
+                self.read_all(reactor, id, [source].into(), true);
             }
         }
     }
 
     /// Writes the available output and reports the end of the relay.
-    pub(crate) fn finish(&mut self, context: &mut JobContext, id: OperationId) {
+    pub(crate) fn finish(&mut self, reactor: &mut Reactor, id: OperationId) {
         let Some(relay) = self.all.get_mut(&id) else { return };
         if let Some(result) = relay.refused.take() {
             self.all.remove(&id);
-            return context.ready.push_back(Event::Done { operation: id, result });
+            return reactor.emit(Event::Done { operation: id, result });
         }
         relay.state = State::Finishing;
         let all = relay.sources.clone();
-        self.read_all(context, id, all, true);
+        self.read_all(reactor, id, all, true);
     }
 
     /// Marks a relay as canceled.
-    pub(crate) fn leave(&mut self, context: &mut JobContext, id: OperationId) {
+    pub(crate) fn leave(&mut self, reactor: &mut Reactor, id: OperationId) {
         if let Some(relay) = self.all.get_mut(&id) {
             relay.state = State::Cut;
-            self.advance(context, id);
+            self.advance(reactor, id);
         }
     }
 
     /// Reports an empty scope after the output of its canceled commands was written.
-    pub(crate) fn report_emptied(&mut self, context: &mut JobContext, scope: ScopeId) {
+    pub(crate) fn report_emptied(&mut self, reactor: &mut Reactor, scope: ScopeId) {
         let cut = self.all.iter().filter(|(_, relay)| relay.state == State::Cut);
         let cut: Vec<OperationId> = cut.map(|(id, _)| *id).collect();
         self.empty.push(scope);
         for id in cut {
             let all = self.all.get(&id).map(|relay| relay.sources.clone());
-            self.read_all(context, id, all.unwrap_or_default(), false);
+            self.read_all(reactor, id, all.unwrap_or_default(), false);
         }
-        self.report_empty_scopes(context);
+        self.report_empty_scopes(reactor);
     }
 
     /// Stops waiting for the output of canceled commands once the time limit has passed.
-    pub(crate) fn give_up(&mut self, context: &mut JobContext, now: Instant) {
+    pub(crate) fn give_up(&mut self, reactor: &mut Reactor, now: Instant) {
         if self.due.take_if(|due| *due <= now).is_some() {
             for relay in self.all.values_mut().filter(|it| it.state == State::Cut) {
                 relay.state = State::Left;
             }
-            self.report_empty_scopes(context);
+            self.report_empty_scopes(reactor);
         }
     }
 
-    fn report_empty_scopes(&mut self, context: &mut JobContext) {
+    fn report_empty_scopes(&mut self, reactor: &mut Reactor) {
         let mut cut = self.all.values().filter(|relay| relay.state == State::Cut);
         if cut.all(ActiveRelay::is_at_rest) {
             self.due = None;
             let emptied = self.empty.drain(..);
-            context.ready.extend(emptied.map(|scope| Event::Emptied { scope }));
+            emptied.for_each(|scope| reactor.emit(Event::Emptied { scope }));
         } else if !self.empty.is_empty() {
             self.due.get_or_insert_with(|| Instant::now() + OUTPUT_TIMEOUT);
         }
@@ -292,7 +285,7 @@ impl Relays {
 
     fn read_all(
         &mut self,
-        context: &mut JobContext,
+        reactor: &mut Reactor,
         id: OperationId,
         sources: BTreeSet<u64>,
         is_ending: bool,
@@ -304,38 +297,38 @@ impl Relays {
         }
         if let Some(relay) = self.all.get_mut(&id) {
             relay.due.extend(sources);
-            self.advance(context, id);
+            self.advance(reactor, id);
         }
     }
 
     /// Reads the due sources, and polls those that may be read again.
-    fn advance(&mut self, context: &mut JobContext, id: OperationId) {
+    fn advance(&mut self, reactor: &mut Reactor, id: OperationId) {
         while let Some(relay) = self.all.get_mut(&id)
             && let Some(source) = relay.next_due()
         {
-            self.read(context, source, true);
+            self.read(reactor, source, true);
         }
-        let Some(relay) = self.all.get_mut(&id) else { return self.report_empty_scopes(context) };
+        let Some(relay) = self.all.get_mut(&id) else { return self.report_empty_scopes(reactor) };
         let (is_writing, line) = (relay.is_writing, relay.line);
         let free = |source: &mut u64| !is_writing && line.is_none_or(|line| line == *source);
         for source in relay.parked.extract_if(.., free) {
             if let Some(it) = self.sources.get(&source) {
                 // The same descriptor was polled before.
-                let _ = context.poller.add(it.reader.as_fd(), RELAYS + source);
+                let _ = reactor.poller().add(it.reader.as_fd(), RELAYS + source);
             }
         }
         if relay.state == State::Finishing && relay.is_at_rest() {
             relay.state = State::Left;
-            context.ready.push_back(Event::Done { operation: id, result: Ok(Reply::Truth(true)) });
+            reactor.emit(Event::Done { operation: id, result: Ok(Reply::Truth(true)) });
         }
         if relay.state != State::Open && relay.sources.is_empty() && relay.is_at_rest() {
             self.all.remove(&id);
         }
-        self.report_empty_scopes(context);
+        self.report_empty_scopes(reactor);
     }
 
     /// Reads output from a source and forwards it: one block, or everything available.
-    fn read(&mut self, context: &mut JobContext, number: u64, all: bool) {
+    fn read(&mut self, reactor: &mut Reactor, number: u64, all: bool) {
         let mut block = [0; BLOCK];
         loop {
             let Some(source) = self.sources.get_mut(&number) else { return };
@@ -364,9 +357,9 @@ impl Relays {
                 keep(self.kept.entry(buffer).or_default(), &out[forgotten..]);
             }
             if is_over {
-                self.remove_source(context, number);
+                self.remove_source(reactor, number);
             }
-            self.write_on(context, id, errors, &out);
+            self.write_on(reactor, id, errors, &out);
             let Some(relay) = self.all.get_mut(&id) else { return };
             if is_over || result == Err(Errno::EAGAIN) || !all {
                 return;
@@ -378,19 +371,19 @@ impl Relays {
         }
     }
 
-    fn remove_source(&mut self, context: &mut JobContext, number: u64) {
+    fn remove_source(&mut self, reactor: &mut Reactor, number: u64) {
         let Some(source) = self.sources.remove(&number) else { return };
         let Some(relay) = self.all.get_mut(&source.relay) else { return };
         relay.sources.remove(&number);
         relay.due.remove(&number);
         if relay.parked.extract_if(.., |parked| *parked == number).next().is_none() {
-            context.poller.remove(source.reader.as_fd());
+            reactor.poller().remove(source.reader.as_fd());
         }
         relay.line.take_if(|line| *line == number);
     }
 
     /// Writes lines to their target, by a worker if necessary.
-    fn write_on(&mut self, context: &mut JobContext, id: OperationId, errors: bool, out: &[u8]) {
+    fn write_on(&mut self, reactor: &mut Reactor, id: OperationId, errors: bool, out: &[u8]) {
         let Some(relay) = self.all.get_mut(&id) else { return };
         let table = &relay.targets[usize::from(errors)];
         let Some(fd) = table.get(1) else { return };
@@ -400,7 +393,7 @@ impl Relays {
                 Ok(count) => left = &left[count..],
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return self.refused(context, id, Err(error)),
+                Err(error) => return self.refused(reactor, id, Err(error)),
             }
         }
         if left.is_empty() {
@@ -408,41 +401,33 @@ impl Relays {
         }
         let (table, left) = (table.clone(), left.to_vec());
         let job = move |control: &Control| JobResult::Ended(print_lines(&table, &left, control));
-        match context.work.pool.submit(job) {
-            Ok(handle) => {
-                relay.is_writing = true;
-                context.work.waiting.insert(handle.ticket, JobRecipient::Relay(id));
-            }
-            Err(error) => self.refused(context, id, Err(error)),
+        match reactor.submit(JobRecipient::Relay(id), job) {
+            Ok(_) => relay.is_writing = true,
+            Err(error) => self.refused(reactor, id, Err(error)),
         }
     }
 
     /// Handles the end of a worker's write.
-    pub(crate) fn written(&mut self, context: &mut JobContext, id: OperationId, ended: Ended) {
+    pub(crate) fn written(&mut self, reactor: &mut Reactor, id: OperationId, ended: Ended) {
         let Some(relay) = self.all.get_mut(&id) else { return };
         relay.is_writing = false;
         match ended {
             Ok((CommandStatus::Exited(0), _)) => {}
-            Ok(_) => self.refused(context, id, Err(ErrorKind::BrokenPipe.into())),
+            Ok(_) => self.refused(reactor, id, Err(ErrorKind::BrokenPipe.into())),
             Err(SpawnError { message, errno, .. }) => {
-                self.refused(context, id, Ok(Refusal { message, errno }));
+                self.refused(reactor, id, Ok(Refusal { message, errno }));
             }
         }
-        self.advance(context, id);
+        self.advance(reactor, id);
     }
 
     /// Ends a relay whose target cannot be written: all readers are gone, or an error occurred.
-    fn refused(
-        &mut self,
-        context: &mut JobContext,
-        id: OperationId,
-        why: Result<Refusal, io::Error>,
-    ) {
+    fn refused(&mut self, reactor: &mut Reactor, id: OperationId, why: Result<Refusal, io::Error>) {
         let Some(mut relay) = self.all.remove(&id) else { return };
         for number in &relay.sources {
             let Some(source) = self.sources.remove(number) else { continue };
             if !relay.parked.contains(number) {
-                context.poller.remove(source.reader.as_fd());
+                reactor.poller().remove(source.reader.as_fd());
             }
         }
         let result = match why {
@@ -456,9 +441,9 @@ impl Relays {
             relay.refused = Some(result);
             self.all.insert(id, relay);
         } else if matches!(relay.state, State::Open | State::Finishing) {
-            context.ready.push_back(Event::Done { operation: id, result });
+            reactor.emit(Event::Done { operation: id, result });
         }
-        self.report_empty_scopes(context);
+        self.report_empty_scopes(reactor);
     }
 }
 

@@ -1,27 +1,25 @@
 //! Implementation of the queries of scopes.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 
-use super::super::os::workers::{JobId, WorkerPool};
 use super::super::procs::features::needs_ps;
 use super::super::procs::list::{self, ProcessEntry, TagLookup};
 use super::super::procs::scanner::ProcessScanner;
 use super::super::scopes::{OrphanList, ScopeQueries};
 use super::super::tag::ScopeTag;
 use super::super::tty::Terminal;
-use super::{ActiveCommand, Children, CommandStage, JobResult};
+use super::{ActiveCommand, Children, CommandStage, Reactor};
 use ftsh_machine::effect::ProcessId;
 use ftsh_sys as sys;
 
 /// Parts of the driver that answer the queries.
 pub(crate) struct SystemView<'a> {
     pub children: &'a mut Children,
-    pub pool: &'a mut WorkerPool<JobResult>,
-    pub answers: &'a mut VecDeque<(JobId, JobResult)>,
+    pub reactor: &'a mut Reactor,
     pub terminal: &'a mut Option<Terminal>,
     pub commands: &'a HashMap<ProcessId, ActiveCommand>,
     pub scanner: &'a mut ProcessScanner,
@@ -29,12 +27,7 @@ pub(crate) struct SystemView<'a> {
 
 impl ScopeQueries for SystemView<'_> {
     fn orphans(&mut self) -> Option<OrphanList> {
-        let (pool, answers) = (&mut *self.pool, &mut *self.answers);
-        let answered = || {
-            answers.extend(std::iter::from_fn(|| pool.answer()));
-            answers.iter().filter_map(|(_, answer)| answer.pid()).collect()
-        };
-        let others = self.children.others(answered).ok()?;
+        let others = self.children.others(|| self.reactor.started_pids()).ok()?;
         if let Some(terminal) = self.terminal {
             others.preexisting.iter().for_each(|&pid| terminal.helper_ended(pid));
         }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::super::channels::{ChannelUpdate, Entered, ShellChannels, Wait, WaitReason, Waited};
 use super::super::fds::Need;
 use super::super::os::workers::JobHandle;
-use super::{JobContext, JobRecipient, JobResult};
+use super::{JobRecipient, JobResult, Reactor};
 use ftsh_machine::channels::{Admission, Passed};
 use ftsh_machine::effect::{Entry, OperationId, PassId, ScopeId};
 use ftsh_machine::event::{Event, Refusal, Reply};
@@ -40,18 +40,18 @@ impl Turns {
     }
 
     /// Handles the request of an attempt to enter a channel.
-    pub(crate) fn enter(&mut self, context: &mut JobContext, entry: Entry) -> UserNote {
+    pub(crate) fn enter(&mut self, reactor: &mut Reactor, entry: Entry) -> UserNote {
         let (operation, name) = (entry.operation, entry.channel.clone());
         match self.channels.enter(entry) {
-            Ok(Entered::Comes) => self.advance(context, &name, None),
+            Ok(Entered::Comes) => self.advance(reactor, &name, None),
             Ok(Entered::Already) => {
                 let result = Ok(Reply::Admission(Admission::Admitted));
-                context.ready.push_back(Event::Done { operation, result });
+                reactor.emit(Event::Done { operation, result });
                 None
             }
             Err(error) => {
                 let result = Err(Refusal::new(error));
-                context.ready.push_back(Event::Done { operation, result });
+                reactor.emit(Event::Done { operation, result });
                 None
             }
         }
@@ -74,50 +74,50 @@ impl Turns {
     /// Handles the end of an attempt.
     pub(crate) fn leave(
         &mut self,
-        context: &mut JobContext,
+        reactor: &mut Reactor,
         pass: PassId,
         passed: Passed,
     ) -> UserNote {
         self.scopes.retain(|_, other| *other != pass);
         let name = self.channels.leave(pass, passed)?;
-        self.advance(context, &name, None)
+        self.advance(reactor, &name, None)
     }
 
     /// Cancels the wait of an operation; none if it does not belong to a channel.
     pub(crate) fn cancel(
         &mut self,
-        context: &mut JobContext,
+        reactor: &mut Reactor,
         operation: OperationId,
     ) -> Option<UserNote> {
         let name = self.channels.cancel(operation)?;
-        Some(self.advance(context, &name, None))
+        Some(self.advance(reactor, &name, None))
     }
 
     /// Leaves all queues before the shell is stopped, so that other shells do not wait for it.
     /// Returns the channels to enter again.
-    pub(crate) fn leave_queues(&mut self, context: &mut JobContext) -> Vec<Name> {
+    pub(crate) fn leave_queues(&mut self, reactor: &mut Reactor) -> Vec<Name> {
         for (_, (_, handle)) in self.waits.drain() {
-            cancel_wait(context, &handle);
+            reactor.discard(&handle);
         }
         self.rechecks.clear();
         self.channels.leave_queues()
     }
 
     /// Enters the queues again after the shell was continued.
-    pub(crate) fn rejoin_queues(&mut self, context: &mut JobContext, names: &[Name]) -> UserNote {
-        let notes = names.iter().map(|name| self.advance(context, name, None));
+    pub(crate) fn rejoin_queues(&mut self, reactor: &mut Reactor, names: &[Name]) -> UserNote {
+        let notes = names.iter().map(|name| self.advance(reactor, name, None));
         notes.fold(None, Option::or)
     }
 
     /// Handles the end of a worker's wait.
     pub(crate) fn waited(
         &mut self,
-        context: &mut JobContext,
+        reactor: &mut Reactor,
         name: &Name,
         waited: Waited,
     ) -> UserNote {
         self.waits.remove(name);
-        self.advance(context, name, Some(waited))
+        self.advance(reactor, name, Some(waited))
     }
 
     /// Returns the moment of the next `recheck`.
@@ -126,19 +126,14 @@ impl Turns {
     }
 
     /// Advances the channels in which a check is due.
-    pub(crate) fn recheck(&mut self, context: &mut JobContext, now: Instant) -> UserNote {
+    pub(crate) fn recheck(&mut self, reactor: &mut Reactor, now: Instant) -> UserNote {
         let due = self.rechecks.extract_if(|_, due| *due <= now);
         let due: Vec<Name> = due.map(|(name, _)| name).collect();
-        let notes = due.iter().map(|name| self.advance(context, name, None));
+        let notes = due.iter().map(|name| self.advance(reactor, name, None));
         notes.fold(None, Option::or)
     }
 
-    fn advance(
-        &mut self,
-        context: &mut JobContext,
-        name: &Name,
-        waited: Option<Waited>,
-    ) -> UserNote {
+    fn advance(&mut self, reactor: &mut Reactor, name: &Name, waited: Option<Waited>) -> UserNote {
         let mut turn = self.channels.advance(name, waited);
         let note = turn.note.take();
         let next = turn.wait.take();
@@ -147,9 +142,9 @@ impl Turns {
                 drop(spent);
                 JobResult::Cancelled
             };
-            let _ = context.work.pool.submit(drop);
+            reactor.submit_unattended(drop);
         }
-        tell(context, turn);
+        tell(reactor, turn);
         self.rechecks.remove(name);
         if let Some(Wait { reason: WaitReason::Others(_), most, .. }) = &next {
             self.rechecks.insert(name.clone(), Instant::now() + *most);
@@ -161,7 +156,7 @@ impl Turns {
             return note;
         }
         if let Some((_, handle)) = self.waits.remove(name) {
-            cancel_wait(context, &handle);
+            reactor.discard(&handle);
         }
         let Some(wait) = next else { return note };
         let reason = wait.reason;
@@ -169,29 +164,20 @@ impl Turns {
             Some(waited) => JobResult::Channel(waited),
             None => JobResult::Cancelled,
         };
-        match context.work.pool.submit(job) {
-            Ok(handle) => {
-                context.work.waiting.insert(handle.ticket, JobRecipient::Channel(name.clone()));
-                self.waits.insert(name.clone(), (reason, handle));
-            }
-            Err(error) => tell(context, self.channels.fail(name, error)),
+        match reactor.submit(JobRecipient::Channel(name.clone()), job) {
+            Ok(handle) => drop(self.waits.insert(name.clone(), (reason, handle))),
+            Err(error) => tell(reactor, self.channels.fail(name, error)),
         }
         note
     }
 }
 
-/// Cancels a worker's wait.
-fn cancel_wait(context: &mut JobContext, handle: &JobHandle) {
-    context.work.waiting.remove(&handle.ticket);
-    context.work.pool.cancel(handle);
-}
-
-fn tell(context: &mut JobContext, turn: ChannelUpdate) {
+fn tell(reactor: &mut Reactor, turn: ChannelUpdate) {
     for operation in turn.queued {
-        context.ready.push_back(Event::Queued { operation });
+        reactor.emit(Event::Queued { operation });
     }
     for (operation, result) in turn.answers {
         let result = result.map(Reply::Admission).map_err(Refusal::new);
-        context.ready.push_back(Event::Done { operation, result });
+        reactor.emit(Event::Done { operation, result });
     }
 }

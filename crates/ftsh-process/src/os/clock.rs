@@ -9,6 +9,7 @@ use nix::time::ClockId;
 use ftsh_machine::time::Time;
 
 /// Time since the beginning of a run.
+#[derive(Clone, Copy)]
 pub(crate) struct RunClock {
     /// Start of this process's part of the run.
     pub start: Instant,

@@ -14,13 +14,3 @@ pub(crate) use self::queue::TerminalUse;
 pub use self::restore::{Edited, TerminalRestore};
 pub(crate) use self::status_line::{StatusLine, is_in_foreground};
 pub use self::status_line::{columns, shows_status_line};
-
-/// Terminal of a shell, as far as available.
-pub(crate) struct Tty {
-    /// Foreground control; none without a terminal.
-    pub terminal: Option<Terminal>,
-    /// State to restore if the supervisor is killed; set only at a prompt.
-    pub restore: Option<TerminalRestore>,
-    /// Line that shows the state of the run.
-    pub status_line: StatusLine,
-}

@@ -7,13 +7,10 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use bstr::BString;
 
 use super::ProcessDriver;
-use super::fds::{Fd, FdTable};
-use super::os::poll::Token;
+use super::tokens::EXTERNAL_FDS;
+use crate::fds::{Fd, FdTable};
 use ftsh_machine::effect::{IoId, ScopeId};
 use ftsh_sys as sys;
-
-/// Base of the poller tokens of foreign descriptors.
-pub(crate) const EXTERNAL_FDS: Token = 1 << 40;
 
 /// Kind of readiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +24,12 @@ pub enum Readiness {
 impl ProcessDriver {
     /// Returns the variables in the environment of every command.
     pub fn child_env(&self) -> &[(&'static str, BString)] {
-        &self.config.child_env
+        self.environment.of_all()
     }
 
     /// Opens a scope outside all others, which the end of the script does not empty.
     pub fn open_apart(&mut self, scope: ScopeId) {
-        self.scopes.open_apart(scope);
+        self.processes.scopes().open_apart(scope);
     }
 
     /// Adds a table with descriptors 0, 1 and 2, from which commands can start.
@@ -41,7 +38,7 @@ impl ProcessDriver {
         for (slot, stream) in table.descriptors.iter_mut().zip(streams) {
             *slot = Some(Fd::new(stream)?);
         }
-        self.io.insert(io, table);
+        self.tables.io_mut().insert(io, table);
         Ok(())
     }
 
@@ -53,14 +50,14 @@ impl ProcessDriver {
     /// Makes `wait` return when a descriptor is ready. The descriptor must stay open until removed.
     pub fn add_fd(&mut self, fd: BorrowedFd, key: u64, ready: Readiness) -> io::Result<()> {
         match ready {
-            Readiness::ToRead => self.poller.add(fd, EXTERNAL_FDS + key),
-            Readiness::ToWrite => self.poller.add_for_writing(fd, EXTERNAL_FDS + key),
+            Readiness::ToRead => self.reactor.poller().add(fd, EXTERNAL_FDS + key),
+            Readiness::ToWrite => self.reactor.poller().add_for_writing(fd, EXTERNAL_FDS + key),
         }
     }
 
     /// Removes a descriptor.
     pub fn remove_fd(&mut self, fd: BorrowedFd) {
-        self.poller.remove(fd);
+        self.reactor.poller().remove(fd);
     }
 
     /// Returns the keys of descriptors that became ready since the last call.

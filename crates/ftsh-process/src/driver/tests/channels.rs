@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::super::channels::{ChannelUpdate, ShellChannels};
 use super::*;
+use crate::channels::{ChannelUpdate, ShellChannels};
 use ftsh_machine::channels::{Admission, Claim, Passed, Rate, Rules};
 use ftsh_machine::effect::{Entry, PassId};
 
@@ -21,7 +21,7 @@ fn with_channels(world: &mut World) -> Place {
     let around = tempfile::tempdir().expect("a directory");
     let path = around.path().join("channels");
     // A process has only one driver, so its channels are replaced after its start.
-    world.driver.turns = super::super::jobs::Turns::new(Some(path.clone()));
+    world.driver.turns = crate::jobs::Turns::new(Some(path.clone()));
     Place { _around: around, path }
 }
 

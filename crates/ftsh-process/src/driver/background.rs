@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use nix::sys::pthread::{Pthread, pthread_kill};
 use nix::sys::signal::{SigSet, Signal};
 
-use super::os::reader::{DaemonPipe, start_reader};
-use super::os::signal::editor_signals;
-use super::tty::{Edited, TerminalRestore};
-use super::{BACKGROUND, ProcessDriver};
+use super::ProcessDriver;
+use super::tokens::BACKGROUND;
 use crate::non_blocking_writer;
+use crate::os::signal::editor_signals;
+use crate::tty::{Edited, TerminalRestore};
 use ftsh_machine::Machine;
 use ftsh_machine::driver::{Driver, Interactive, JobEvent};
 use ftsh_machine::event::Event;
@@ -51,7 +51,7 @@ impl Interactive for ProcessDriver {
         let done = PipeReader::from(sys::move_up(done.into())?);
         let writer = sys::move_up(writer.into())?;
         let (sender, answer) = mpsc::sync_channel(1);
-        self.poller.add(done.as_fd(), BACKGROUND)?;
+        self.reactor.poller().add(done.as_fd(), BACKGROUND)?;
         // The thread inherits the blocked signals and unblocks them itself.
         let _ = editor_signals().thread_block();
         let thread = move || {
@@ -73,7 +73,7 @@ impl Interactive for ProcessDriver {
         loop {
             self.admit(until);
             self.advance_scopes();
-            if let Some(event) = self.ready.pop_front() {
+            if let Some(event) = self.reactor.take_event() {
                 return JobEvent::Event(event);
             }
             if let Ok(answer) = job.answer.try_recv() {
@@ -82,7 +82,7 @@ impl Interactive for ProcessDriver {
                 self.detach_job(job);
                 return JobEvent::Answer(answer);
             }
-            if self.tty.status_line.take_page_request() {
+            if self.console.line().take_page_request() {
                 return JobEvent::StatusRequested;
             }
             if self.now() >= until {
@@ -97,26 +97,24 @@ impl Interactive for ProcessDriver {
     }
 
     fn reset_terminal(&mut self) {
-        if let Some(restore) = &mut self.tty.restore {
-            restore.repair();
-        }
+        self.job_control.reset();
     }
 
     type Edited = Edited;
 
     fn edited(&self) -> Edited {
-        self.tty.restore.as_ref().map(TerminalRestore::edited).unwrap_or_default()
+        self.job_control.restore().map(TerminalRestore::edited).unwrap_or_default()
     }
 
     fn restore_terminal(&self) {
-        if let Some(restore) = &self.tty.restore {
+        if let Some(restore) = self.job_control.restore() {
             restore.apply();
         }
     }
 
     fn await_cancelled(&mut self) {
         // A canceled call ends within microseconds, unless its file system hangs.
-        while self.work.pool.is_interrupting() {
+        while self.reactor.is_interrupting() {
             std::thread::sleep(PAUSE);
             self.report_hanging_calls(Instant::now());
         }
@@ -127,16 +125,16 @@ impl Interactive for ProcessDriver {
         self.take_signals();
         if !matches!(outcome, Outcome::Interrupted(_))
             && let Some(Event::Interrupted(signal)) =
-                self.ready.iter().find(|event| matches!(event, Event::Interrupted(_)))
+                self.reactor.events().iter().find(|event| matches!(event, Event::Interrupted(_)))
         {
             outcome = Outcome::Interrupted(*signal);
         }
-        self.io.close_tables();
+        self.tables.io_mut().close_tables();
         self.await_cancelled();
         self.durations.finish();
         self.log_notes_of_workers();
         // Errors are ignored: without the process, a daemon ends at its next output.
-        let _ = self.start_reader();
+        let _ = self.tables.start_reader();
         if non_blocking_writer::is_quiet() {
             return outcome;
         }
@@ -168,15 +166,8 @@ impl Interactive for ProcessDriver {
 }
 
 impl ProcessDriver {
-    /// Starts a process that reads from pipes of this shell after its end. Returns the process id.
-    pub(super) fn start_reader(&self) -> io::Result<Option<i32>> {
-        let pipes: Vec<_> =
-            self.io.held.pipes().map(DaemonPipe::from).chain(self.relays.pipes()).collect();
-        start_reader(&pipes)
-    }
-
     fn unwatch(&mut self, done: &PipeReader) {
-        self.poller.remove(done.as_fd());
+        self.reactor.poller().remove(done.as_fd());
         let _ = SigSet::from_iter([Signal::SIGINT]).thread_unblock();
     }
 }

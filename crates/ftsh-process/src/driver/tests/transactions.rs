@@ -173,7 +173,7 @@ each_alone! {
             assert!(!path.exists());
             assert_eq!(settle(world, &[number]), Ok(Reply::Truth(true)));
             assert_eq!(read(&path), "one\ntwo\n");
-            let wanted = 0o666 & !u32::from(umask.unwrap_or_else(super::super::umask));
+            let wanted = 0o666 & !u32::from(umask.unwrap_or_else(crate::umask));
             assert_eq!(mode(&path), wanted);
             assert_eq!(settle(world, &[number]), Ok(Reply::Truth(true))); // nothing is left to do
             drop_all(world, &[number]);
@@ -428,7 +428,7 @@ each_alone! {
             std::thread::sleep(Duration::from_micros(round * 10));
             world.driver.perform(Effect::Abandon(operation));
             drop_all(world, &ids);
-            world.driver.cleanup.registry.clear(); // waits for those that are in the middle of it
+            world.driver.tables.registry().clear(); // waits for those that are in the middle of it
             until("neither all nor nothing", || {
                 let texts = paths.each_ref().map(|path| read(path));
                 texts == ["old"; 3] || texts == ["new"; 3]
@@ -464,7 +464,7 @@ each_alone! {
         let Ok(Reply::Text(other)) = other else { panic!("no path") };
         let other = PathBuf::from(other.to_string());
         made(other.join("f"), "");
-        world.driver.cleanup.registry.close();
+        world.driver.tables.registry().close();
         assert!(!other.exists());
         assert!(world.ask(Query::Scratch(ScratchId(3))).is_err());
     }

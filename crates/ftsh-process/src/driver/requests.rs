@@ -11,14 +11,17 @@
 //! descriptor becomes free for a while, the first request is tried anyway: it succeeds or fails,
 //! but nothing waits forever.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use super::ProcessDriver;
-use super::fds::{Need, PositionStep, StructurePart, TreePosition};
-use super::jobs::{ActiveCommand, CommandStage};
+use super::processes::Processes;
+use super::tables::{OpenRequest, Tables};
+use crate::fds::{Need, PositionStep, StructurePart, TreePosition};
+use crate::jobs::{ActiveCommand, CommandStage, Reactor, Turns};
+use crate::procs::list;
+use crate::tty::Terminal;
 use ftsh_machine::effect::{
-    Directory, Effect, Entry, FdChange, FdSource, IoId, OperationId, PipeId, Query, Run,
+    Directory, Entry, FdChange, FdSource, IoId, OperationId, PipeId, Query, Run,
 };
 use ftsh_machine::time::Time;
 use ftsh_sys as sys;
@@ -41,13 +44,13 @@ const RESERVE_TIMEOUT: Duration = Duration::from_secs(1);
 const DEPENDENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Request that needs descriptors.
-pub(crate) enum DescriptorRequest {
+pub(super) enum DescriptorRequest {
     /// Start of a command.
     Run(Box<Run>),
     /// Replacement of the shell.
     Exec(Box<Run>),
     /// Opening of files.
-    Open(Effect),
+    Open(OpenRequest),
     /// Query about files.
     Query(OperationId, Directory, Query),
     /// Entry into a channel.
@@ -59,21 +62,18 @@ impl DescriptorRequest {
     fn redirects(&self) -> (IoId, &[FdChange]) {
         match self {
             Self::Run(run) | Self::Exec(run) => (run.io, &run.redirects),
-            Self::Open(Effect::Open { base, redirects, .. }) => (*base, redirects),
-            Self::Open(_) | Self::Query(..) | Self::Enter(_) => (IoId::INHERITED, &[]),
+            Self::Open(open) => (open.base, &open.redirects),
+            Self::Query(..) | Self::Enter(_) => (IoId::INHERITED, &[]),
         }
     }
-}
 
-impl DescriptorRequest {
     /// Returns the operation of the request, for its withdrawal.
     fn operation(&self) -> Option<OperationId> {
         match self {
-            Self::Open(Effect::Open { operation, .. }) | Self::Query(operation, ..) => {
-                Some(*operation)
-            }
+            Self::Open(open) => Some(open.operation),
+            Self::Query(operation, ..) => Some(*operation),
             Self::Enter(entry) => Some(entry.operation),
-            Self::Run(_) | Self::Exec(_) | Self::Open(_) => None,
+            Self::Run(_) | Self::Exec(_) => None,
         }
     }
 }
@@ -109,7 +109,7 @@ enum AdmissionProgress {
 }
 
 /// Queue of requests that wait for descriptors.
-pub(crate) struct AdmissionQueue {
+pub(super) struct Requests {
     /// Requests in the order of service.
     queue: BTreeMap<Key, DescriptorRequest>,
     /// Keys of operations in the queue.
@@ -121,14 +121,14 @@ pub(crate) struct AdmissionQueue {
     /// Time of the last released descriptor or served request.
     moved: Instant,
     /// Time of the next check.
-    pub(super) due: Option<Instant>,
+    due: Option<Instant>,
     /// Limit of open descriptors.
-    pub(super) limit: FileLimit,
+    limit: FileLimit,
 }
 
-impl AdmissionQueue {
+impl Requests {
     /// Creates an empty queue.
-    pub(crate) fn new(now: Instant) -> Self {
+    pub(super) fn new(now: Instant) -> Self {
         let (queue, operations, pipelines) = Default::default();
         Self {
             queue,
@@ -142,15 +142,25 @@ impl AdmissionQueue {
     }
 
     /// Records that a descriptor may have been released.
-    pub(crate) fn note_free(&mut self) {
+    pub(super) fn note_free(&mut self) {
         if !self.queue.is_empty() {
             self.moved = Instant::now();
         }
     }
 
-    /// Removes the request of an operation, if queued.
-    pub(crate) fn abandon(&mut self, operation: OperationId) -> Option<DescriptorRequest> {
-        self.queue.remove(&self.operations.remove(&operation)?)
+    /// Returns the time of the next check.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Resets the time of the next check if it has come: the next turn of the loop checks.
+    pub(super) fn reset_due(&mut self, now: Instant) {
+        self.due.take_if(|due| *due <= now);
+    }
+
+    /// Returns the limit of open descriptors.
+    pub(super) fn limit(&mut self) -> &mut FileLimit {
+        &mut self.limit
     }
 
     fn take(&mut self, key: &Key) -> Option<DescriptorRequest> {
@@ -162,54 +172,92 @@ impl AdmissionQueue {
     }
 }
 
-impl ProcessDriver {
-    /// Serves a request, at once or when enough descriptors are free.
-    pub(super) fn request(&mut self, request: DescriptorRequest) {
+/// Decisions about requests, with the parts that hold descriptors or release them.
+pub(super) struct Admission<'a> {
+    pub(super) requests: &'a mut Requests,
+    pub(super) tables: &'a mut Tables,
+    pub(super) processes: &'a mut Processes,
+    pub(super) turns: &'a Turns,
+    pub(super) reactor: &'a mut Reactor,
+    pub(super) terminal: &'a mut Option<Terminal>,
+}
+
+impl Admission<'_> {
+    /// Returns a request with its position if the request is served at once. Otherwise it waits.
+    pub(super) fn request(
+        &mut self,
+        request: DescriptorRequest,
+    ) -> Option<(DescriptorRequest, TreePosition)> {
         let opens = matches!(request, DescriptorRequest::Open(_));
         let need = self.need(&request);
-        let is_free = self.admission.queue.is_empty() && self.is_far_from_limit(need.total());
-        if !opens && (is_free || need.is_nothing()) {
-            return self.carry_out(request, &TreePosition::default());
+        let is_free = self.requests.queue.is_empty() && self.is_far_from_limit(need.total());
+        let is_first = is_free || need.is_nothing();
+        if !opens && is_first {
+            return Some((request, TreePosition::default()));
         }
         let place = self.place(&request);
-        if is_free || need.is_nothing() {
-            return self.carry_out(request, &place);
+        if is_first || self.fits_before_others(&request, &place, need) {
+            return Some((request, place));
         }
-        let first = self.admission.queue.first_key_value();
-        if first.is_none_or(|((first, _), _)| place < *first) {
-            let reserve = if self.must_reserve(&request, &place) { self.reserve() } else { 0 };
-            if self.has_room(need, reserve) {
-                return self.carry_out(request, &place);
-            }
+        self.queue(request, place);
+        None
+    }
+
+    fn fits_before_others(
+        &mut self,
+        request: &DescriptorRequest,
+        place: &TreePosition,
+        need: Need,
+    ) -> bool {
+        let first = self.requests.queue.first_key_value();
+        if first.is_some_and(|((first, _), _)| place >= first) {
+            return false;
         }
-        self.io.record_contents(request.redirects().1);
-        self.admission.count += 1;
-        let key = (place, self.admission.count);
+        let reserve = if self.must_reserve(request, place) { self.reserve() } else { 0 };
+        self.has_room(need, reserve)
+    }
+
+    fn queue(&mut self, request: DescriptorRequest, place: TreePosition) {
+        self.tables.io_mut().record_contents(request.redirects().1);
+        self.requests.count += 1;
+        let key = (place, self.requests.count);
         if let DescriptorRequest::Run(run) | DescriptorRequest::Exec(run) = &request {
-            self.enter(run.process, run.scope, ActiveCommand::queued(run));
+            self.processes.enter(run.process, run.scope, ActiveCommand::queued(run));
         }
         if let Some(operation) = request.operation() {
-            self.admission.operations.insert(operation, key.clone());
+            self.requests.operations.insert(operation, key.clone());
         }
-        if self.admission.queue.is_empty() {
-            self.admission.moved = Instant::now();
+        if self.requests.queue.is_empty() {
+            self.requests.moved = Instant::now();
         }
-        self.admission.queue.insert(key, request);
+        self.requests.queue.insert(key, request);
     }
 
     /// Cancels a request. Returns false if it is not queued.
     pub(super) fn withdraw(&mut self, operation: OperationId) -> bool {
-        let Some(request) = self.admission.abandon(operation) else { return false };
+        let key = self.requests.operations.remove(&operation);
+        let Some(request) = key.and_then(|key| self.requests.queue.remove(&key)) else {
+            return false;
+        };
         let redirects = request.redirects().1;
-        reads(redirects).into_iter().chain(writes(redirects)).for_each(|id| self.io.drop_pipe(id));
-        self.admission.note_free();
+        let pipes = reads(redirects).into_iter().chain(writes(redirects));
+        pipes.for_each(|id| self.tables.io_mut().drop_pipe(id));
+        self.requests.note_free();
         true
+    }
+
+    /// Returns the next request that is served now, with its position. `until` is the time at which
+    /// the machine continues by itself.
+    pub(super) fn next(&mut self, until: Time) -> Option<(DescriptorRequest, TreePosition)> {
+        self.requests.due = None;
+        let key = self.next_in_turn(until)?;
+        Some((self.requests.take(&key)?, key.0))
     }
 
     /// Returns the need of a request. A request without need never waits.
     fn need(&self, request: &DescriptorRequest) -> Need {
         match request {
-            DescriptorRequest::Query(_, _, Query::Buffer(id)) => self.io.need_to_read(*id),
+            DescriptorRequest::Query(_, _, Query::Buffer(id)) => self.tables.io().need_to_read(*id),
             DescriptorRequest::Query(
                 ..,
                 Query::Test(..) | Query::Tail(..) | Query::Filled(_) | Query::InputEnded(_),
@@ -219,13 +267,7 @@ impl ProcessDriver {
             DescriptorRequest::Enter(entry) => self.turns.need(&entry.channel),
             DescriptorRequest::Run(_) | DescriptorRequest::Exec(_) | DescriptorRequest::Open(_) => {
                 let (io, redirects) = request.redirects();
-                let need = self.io.need(io, redirects);
-                // The command may get a pipe, and its recorded input a file.
-                if self.input_spools.has_spools() {
-                    Need::of(need.kept + 3, need.passing)
-                } else {
-                    need
-                }
+                self.tables.need(io, redirects)
             }
         }
     }
@@ -234,16 +276,16 @@ impl ProcessDriver {
     /// the other.
     fn place(&mut self, request: &DescriptorRequest) -> TreePosition {
         let (io, redirects) = request.redirects();
-        let around = self.io.place(io);
+        let around = self.tables.io().place(io);
         let whole = |unit| PositionStep { unit, part: StructurePart::Whole };
         around.inside(match request {
             DescriptorRequest::Run(run) | DescriptorRequest::Exec(run) => whole(run.process.0),
-            DescriptorRequest::Open(Effect::Open { io, .. }) => {
+            DescriptorRequest::Open(OpenRequest { io, .. }) => {
                 let (reads, writes) = (reads(redirects), writes(redirects));
-                let begun = reads.and_then(|id| self.admission.pipelines.remove(&id));
+                let begun = reads.and_then(|id| self.requests.pipelines.remove(&id));
                 let unit = begun.unwrap_or(io.0);
                 if let Some(id) = writes {
-                    self.admission.pipelines.insert(id, unit);
+                    self.requests.pipelines.insert(id, unit);
                 }
                 let piped = reads.or(writes).is_some();
                 PositionStep {
@@ -251,9 +293,7 @@ impl ProcessDriver {
                     part: if piped { StructurePart::Opening(io.0) } else { StructurePart::Whole },
                 }
             }
-            DescriptorRequest::Open(_)
-            | DescriptorRequest::Query(..)
-            | DescriptorRequest::Enter(_) => whole(0),
+            DescriptorRequest::Query(..) | DescriptorRequest::Enter(_) => whole(0),
         })
     }
 
@@ -267,55 +307,23 @@ impl ProcessDriver {
             DescriptorRequest::Open(_) => reads(request.redirects().1).is_none(), // a reader belongs to begun work
             DescriptorRequest::Query(..) | DescriptorRequest::Enter(_) => false,
         };
-        holds && self.io.first_holder().is_some_and(|first| first < place)
+        holds && self.tables.io().first_holder().is_some_and(|first| first < place)
     }
 
     /// Returns the size of the reserve.
     fn reserve(&mut self) -> usize {
-        (self.admission.limit.usable() / 3 + 4).min(MAX_RESERVE)
-    }
-
-    /// Serves the requests that fit. `until` is the time at which the machine continues by itself.
-    pub(super) fn admit(&mut self, until: Time) {
-        self.admission.due = None;
-        while let Some(key) = self.next_in_turn(until) {
-            let Some(request) = self.admission.take(&key) else {
-                return self.report_bug("the next request is not queued");
-            };
-            match request {
-                DescriptorRequest::Run(run) => {
-                    self.begin_queued(run, DescriptorRequest::Run, &key.0);
-                }
-                DescriptorRequest::Exec(run) => {
-                    self.begin_queued(run, DescriptorRequest::Exec, &key.0);
-                }
-                request => self.carry_out(request, &key.0),
-            }
-            self.admission.moved = Instant::now();
-        }
-    }
-
-    fn begin_queued(
-        &mut self,
-        mut run: Box<Run>,
-        kind: fn(Box<Run>) -> DescriptorRequest,
-        place: &TreePosition,
-    ) {
-        if let Some((_, ended)) = self.leave(run.process).filter(|(_, ended)| ended.is_awaited) {
-            run.scope = ended.scope; // the scope may have been handed over
-            self.carry_out(kind(run), place);
-        }
+        (self.requests.limit.usable() / 3 + 4).min(MAX_RESERVE)
     }
 
     /// Returns the key of the next request to serve now, if any.
     fn next_in_turn(&mut self, until: Time) -> Option<Key> {
-        let (key, request) = self.admission.queue.first_key_value()?;
+        let (key, request) = self.requests.queue.first_key_value()?;
         if !self.is_wanted(request) {
             return Some(key.clone());
         }
         let (key, need) = (key.clone(), self.need(request));
         let reserve = if self.must_reserve(request, &key.0) { self.reserve() } else { 0 };
-        let quiet = self.admission.moved.elapsed();
+        let quiet = self.requests.moved.elapsed();
         let reserve = if quiet < RESERVE_TIMEOUT { reserve } else { reserve.min(MIN_RESERVE) };
         if self.has_room(need, reserve) {
             return Some(key);
@@ -349,7 +357,7 @@ impl ProcessDriver {
         }
         let next =
             [OVERTAKE_TIMEOUT, RESERVE_TIMEOUT, timeout].into_iter().find(|&next| quiet < next);
-        self.admission.due = next.and_then(|next| self.admission.moved.checked_add(next));
+        self.requests.due = next.and_then(|next| self.requests.moved.checked_add(next));
         None
     }
 
@@ -357,7 +365,7 @@ impl ProcessDriver {
         &self,
         counts: impl Fn(&DescriptorRequest, &TreePosition) -> bool,
     ) -> Option<Key> {
-        let mut queue = self.admission.queue.iter();
+        let mut queue = self.requests.queue.iter();
         let fits = |request| self.can_open(self.need(request), 0);
         let wanted = |request| self.is_wanted(request);
         queue
@@ -371,7 +379,7 @@ impl ProcessDriver {
     fn is_wanted(&self, request: &DescriptorRequest) -> bool {
         match request {
             DescriptorRequest::Run(run) | DescriptorRequest::Exec(run) => {
-                self.commands.contains_key(&run.process)
+                self.processes.has_command(run.process)
             }
             DescriptorRequest::Open(_)
             | DescriptorRequest::Query(..)
@@ -381,12 +389,15 @@ impl ProcessDriver {
 
     /// Classifies the work in progress.
     fn progress(&self) -> AdmissionProgress {
-        if !self.ready.is_empty() || !self.work.operations.is_empty() || self.scopes.is_emptying() {
+        if !self.reactor.events().is_empty()
+            || self.reactor.operation_count() > 0
+            || self.processes.is_emptying()
+        {
             return AdmissionProgress::Sure;
         }
         // Waiting part of each pipeline; none if several stages wait.
         let mut waiting: HashMap<u64, Option<StructurePart>> = HashMap::new();
-        for ((place, _), request) in &self.admission.queue {
+        for ((place, _), request) in &self.requests.queue {
             if self.is_wanted(request) {
                 for PositionStep { unit, part } in place.stages() {
                     let known = waiting.entry(unit).or_insert(Some(part));
@@ -397,7 +408,8 @@ impl ProcessDriver {
         let is_free =
             |step: PositionStep| waiting.get(&step.unit).is_none_or(|it| *it == Some(step.part));
         let mut progress = AdmissionProgress::Nothing;
-        for command in self.commands.values().filter(|it| !matches!(it.stage, CommandStage::Queued))
+        for command in
+            self.processes.commands().filter(|it| !matches!(it.stage, CommandStage::Queued))
         {
             if command.need.kept == 0 && command.place.steps().is_empty() {
                 progress = progress.max(AdmissionProgress::Useless);
@@ -411,17 +423,16 @@ impl ProcessDriver {
     }
 
     fn is_far_from_limit(&mut self, count: usize) -> bool {
-        let known =
-            self.children.len() + self.io.size() + self.relays.count() + self.input_spools.size();
-        self.admission.limit.is_far_from(4 * known + count)
+        let known = self.processes.child_count() + self.tables.size();
+        self.requests.limit.is_far_from(4 * known + count)
     }
 
     /// True if this need and reserve fit, in addition to descriptors that workers may be opening.
     fn can_open(&self, need: Need, reserve: usize) -> bool {
         let working =
-            self.commands.values().filter(|it| matches!(it.stage, CommandStage::Working(_)));
+            self.processes.commands().filter(|it| matches!(it.stage, CommandStage::Working(_)));
         let promised: usize = working.map(|it| it.need.total()).sum();
-        let own = need.kept + reserve + promised + 2 * self.work.operations.len();
+        let own = need.kept + reserve + promised + 2 * self.reactor.operation_count();
         sys::can_open(own, own + need.passing)
     }
 
@@ -429,7 +440,7 @@ impl ProcessDriver {
     fn has_room(&mut self, need: Need, reserve: usize) -> bool {
         self.is_far_from_limit(need.total() + reserve)
             || self.can_open(need, reserve)
-            || self.admission.limit.raise() && self.can_open(need, reserve)
+            || self.requests.limit.raise() && self.can_open(need, reserve)
             || self.close_unused() && self.can_open(need, reserve)
     }
 
@@ -439,24 +450,34 @@ impl ProcessDriver {
         self.is_far_from_limit(1 + reserve) || self.can_open(need, reserve)
     }
 
-    fn carry_out(&mut self, request: DescriptorRequest, place: &TreePosition) {
-        match request {
-            DescriptorRequest::Run(run) => {
-                let need = self.io.need(run.io, &run.redirects);
-                let (process, around) = (run.process, self.io.place(run.io));
-                self.run(*run);
-                if let Some(command) = self.commands.get_mut(&process) {
-                    (command.need, command.place) = (need, around);
-                }
-            }
-            DescriptorRequest::Exec(run) => self.exec(*run),
-            DescriptorRequest::Open(effect) => self.open(effect, place.opened()),
-            DescriptorRequest::Query(operation, directory, query) => {
-                self.query(operation, &directory, query);
-            }
-            DescriptorRequest::Enter(entry) => {
-                self.take_turns(|turns, outside| turns.enter(outside, *entry));
+    /// Raises the limit of descriptors before it is reached.
+    pub(super) fn make_room(&mut self) {
+        let known = self.processes.child_count() + self.tables.size();
+        self.requests.limit.make_room_for(known);
+    }
+
+    /// Closes unused files of variables to free descriptors. Returns false if none was closed.
+    fn close_unused(&mut self) -> bool {
+        if !self.tables.io().has_idle() || !self.processes.adopts() {
+            return false;
+        }
+        let Some(before) = self.left_behind() else { return false };
+        let mut open = HashSet::new();
+        for &pid in &before {
+            match list::files(pid, b" (deleted)") {
+                Ok(files) => open.extend(files),
+                Err(_) if matches!(list::one(pid), Ok(None)) => {} // the process has ended
+                Err(_) => return false,
             }
         }
+        // Processes started meanwhile inherit the open files of these processes.
+        match self.left_behind() {
+            Some(after) if after.is_subset(&before) => self.tables.io_mut().close_unused(&open),
+            _ => false,
+        }
+    }
+
+    fn left_behind(&mut self) -> Option<HashSet<i32>> {
+        self.processes.left_behind(self.reactor, self.terminal)
     }
 }

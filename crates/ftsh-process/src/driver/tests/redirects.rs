@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::super::fds::RelayPipe;
-use super::super::fds::line_assembler::LineAssembler;
-use super::super::fds::path::TaskDirectory;
-use super::super::procs::few_descriptors::none_during;
 use super::*;
+use crate::fds::RelayPipe;
+use crate::fds::line_assembler::LineAssembler;
+use crate::fds::path::TaskDirectory;
+use crate::procs::few_descriptors::none_during;
 use ftsh_machine::effect::{Access, Directory, PipeId};
 
 fn file(path: &std::path::Path, access: Access) -> FdSource {
@@ -125,7 +125,7 @@ each_alone! {
         let directory = TaskDirectory::default();
         let mut plan = |source| {
             let redirects = vec![FdChange { descriptor: 1, source }];
-            let plan = world.driver.io.plan(IoId::INHERITED, &directory, None, redirects);
+            let plan = world.driver.tables.io_mut().plan(IoId::INHERITED, &directory, None, redirects);
             plan.err().map(|error| error.to_string())
         };
         let failed = none_during(|| plan(FdSource::PipeWriter(PipeId(1))));
@@ -138,7 +138,7 @@ each_alone! {
         let redirects = [(1, BufferId(1)), (2, BufferId(2))]
             .map(|(descriptor, id)| FdChange { descriptor, source: FdSource::Hold(id) });
         let directory = TaskDirectory::default();
-        let io = &mut world.driver.io;
+        let io = world.driver.tables.io_mut();
         let plan = none_during(|| io.plan(IoId::INHERITED, &directory, None, redirects.into()));
         assert!(plan.is_err());
         assert_eq!([BufferId(1), BufferId(2)].map(|id| world.content(id)), ["", ""]);
@@ -149,13 +149,13 @@ each_alone! {
             return; // without pidfds, `poll` watches every file
         }
         let relay = OperationId(1);
-        world.driver.relays.begin(&world.driver.io, relay, IoId::INHERITED);
-        let (relays, mut context) = world.driver.relays();
+        world.driver.tables.begin_relay(relay, IoId::INHERITED);
+        let ProcessDriver { tables, reactor, .. } = &mut world.driver;
         // The kernel watches no regular file.
         let reader = tempfile::tempfile().expect("a file").into();
         let lines = LineAssembler::new(None);
         let pipe = RelayPipe { relay, descriptor: 1, reader, lines, keeps: None };
-        assert!(relays.listen(&mut context, IoId(2), vec![pipe]).is_err());
+        assert!(tables.relays().listen(reactor, IoId(2), vec![pipe]).is_err());
     }
 
     fn printing_never_holds_up_the_loop(world) {

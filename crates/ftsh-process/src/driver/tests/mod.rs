@@ -188,7 +188,7 @@ impl World {
                 return found;
             }
         }
-        let children = super::procs::list::children(process::id() as i32);
+        let children = crate::procs::list::children(process::id() as i32);
         panic!("no {what}, but {:?}; children: {children:?}", self.events)
     }
 

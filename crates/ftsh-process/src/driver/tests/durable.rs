@@ -112,7 +112,7 @@ each_alone! {
         });
         let table = FdTable::inherited();
         assert!(matches!(table.get(3), Some(Fd::Inherited(_))));
-        world.driver.io.insert(IoId::INHERITED, table);
+        world.driver.tables.io_mut().insert(IoId::INHERITED, table);
         assert_eq!(line(world, IoId::INHERITED), "exit 0: 1");
         assert_eq!(world.driver.position(IoId::INHERITED, 0), Some(2));
         assert_eq!(world.driver.position(IoId::INHERITED, 3), None, "that is the next start's own");

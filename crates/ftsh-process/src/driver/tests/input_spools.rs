@@ -17,7 +17,7 @@ const INNER: IoId = IoId(3);
 fn read_from(world: &mut World, fd: OwnedFd) {
     let mut table = FdTable::default();
     table.set(0, Fd::new(fd).expect("a number of our own")).expect("a number");
-    world.driver.io.insert(BASE, table);
+    world.driver.tables.io_mut().insert(BASE, table);
 }
 
 /// Begins an attempt.
@@ -99,7 +99,7 @@ each_alone! {
             assert_eq!(line(world, BASE), "exit 1: ", "{kind}");
             world.driver.perform(Effect::CloseIo(OUTER));
             world.driver.perform(Effect::CloseIo(BASE));
-            assert!(!world.driver.input_spools.has_spools(), "{kind}");
+            assert!(!world.driver.tables.spools().has_spools(), "{kind}");
         }
     }
 
@@ -126,7 +126,7 @@ each_alone! {
             for io in [INNER, OUTER, BASE] {
                 world.driver.perform(Effect::CloseIo(io));
             }
-            assert!(!world.driver.input_spools.has_spools(), "{kind}");
+            assert!(!world.driver.tables.spools().has_spools(), "{kind}");
         }
     }
 
@@ -144,12 +144,12 @@ each_alone! {
             }
             drop_replay(world, 1);
         }
-        world.driver.io.insert(BASE, FdTable::default());
+        world.driver.tables.io_mut().insert(BASE, FdTable::default());
         begin(world, 2, OUTER, BASE);
         keep(world, 2);
         begin(world, 3, OUTER, IoId::INHERITED);
         drop_replay(world, 3);
-        assert!(!world.driver.input_spools.has_spools());
+        assert!(!world.driver.tables.spools().has_spools());
     }
 
     fn input_that_comes_late_is_waited_for_at_rest(world) {
@@ -234,7 +234,7 @@ each_alone! {
         world.driver.perform(Effect::CloseIo(OUTER));
         world.driver.perform(Effect::CloseIo(BASE));
         assert_eq!(world.end_of(writer), "signal 13");
-        assert!(!world.driver.input_spools.has_spools());
+        assert!(!world.driver.tables.spools().has_spools());
     }
 
     fn many_attempts_one_after_the_other_take_no_more_descriptors(world) {
