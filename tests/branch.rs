@@ -123,7 +123,7 @@ fn a_try_inside_keeps_its_limit() {
 fn nothing_stays_on_a_node() {
     for way in WAYS {
         let script = "forall x in a; sh -c '(setsid sleep 600 &) ; echo done'; end";
-        let finished = node(script).env("FTSH_TEST_FALLBACK", way).run();
+        let finished = node(script).in_way(way).run();
         finished.nothing_left();
         let heard = node_output(&finished);
         assert_eq!((heard.end(), heard.printed.as_str()), (&BranchEnd::Succeeded, "done\n"));

@@ -115,7 +115,7 @@ fn a_script_goes_on_at_its_limit() {
     for way in WAYS {
         for command in ["echo y > $m/new", "cat /etc/hostname > $m/new", "echo y >> $m/new"] {
             let script = format!("limit 50 ms\n {command}\ncatch\n echo went on\nend");
-            let finished = frozen.ends(frozen.script(&script).env("FTSH_TEST_FALLBACK", way));
+            let finished = frozen.ends(frozen.script(&script).in_way(way));
             finished.expect_code(0);
             assert_eq!(finished.text(), "went on\n", "{}", finished.story());
             frozen.is_named(&finished);
@@ -141,7 +141,7 @@ fn a_signal_ends_the_shell() {
     let Some(frozen) = Frozen::new() else { return };
     for way in WAYS {
         let script = "sh -c 'echo >> begun'\ncat /etc/hostname > $m/new";
-        let run = frozen.script(script).env("FTSH_TEST_FALLBACK", way).start();
+        let run = frozen.script(script).in_way(way).start();
         run.until_lines("begun", 1);
         run.signal(Signal::SIGTERM);
         let finished = frozen.ended(run);
@@ -154,7 +154,7 @@ fn a_program_that_hangs_is_given_up_after_a_signal() {
     let Some(frozen) = Frozen::new() else { return };
     for way in WAYS {
         let script = "sh -c 'echo >> begun; echo y > $0/new' $m";
-        let run = frozen.script(script).options(["-t", "0.1"]).env("FTSH_TEST_FALLBACK", way);
+        let run = frozen.script(script).options(["-t", "0.1"]).in_way(way);
         let run = run.start();
         run.until_lines("begun", 1);
         run.signal(Signal::SIGTERM);

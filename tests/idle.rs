@@ -85,7 +85,7 @@ fn a_script_that_waits_costs_nothing() {
     let mut all: Vec<(String, Running)> = Vec::new();
     for script in waits(place.path()) {
         for way in WAYS {
-            let run = Ftsh::command(&script).options(["-l", "0"]).env("FTSH_TEST_FALLBACK", way);
+            let run = Ftsh::command(&script).options(["-l", "0"]).in_way(way);
             all.push((format!("{script} in way {way}"), run.start()));
         }
     }
@@ -139,7 +139,7 @@ fn a_slowly_ending_process_is_watched_without_full_scans() {
     let all = WAYS.map(|way| {
         let run = Ftsh::command(script).options(["-t", "1000"]).fifo("ready");
         let run = run.file("stubborn", "trap '' TERM\necho ready > ready\nexec /bin/sleep 1000\n");
-        (way, run.env("FTSH_TEST_FALLBACK", way).start())
+        (way, run.in_way(way).start())
     });
     for (_, run) in &all {
         run.until("a daemon", Running::has_output);

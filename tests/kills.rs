@@ -67,7 +67,7 @@ fn survive(number: usize) {
     let moment = longest.mul_f64(random.random());
     let (of_interpreter, from_file) = (random.random(), random.random());
     let run = if from_file { Ftsh::script(script) } else { Ftsh::command(script) };
-    let run = run.options(options).env("FTSH_TEST_FALLBACK", way).session().start();
+    let run = run.options(options).in_way(way).session().start();
     thread::sleep(moment);
     let interpreter = if of_interpreter { run.interpreter() } else { None };
     kill(interpreter.unwrap_or(run.pid()), Signal::SIGKILL).expect("it lives");

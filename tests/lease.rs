@@ -66,7 +66,7 @@ fn a_branch_lives_as_long_as_its_head_answers() {
 
 fn is_kept_alive(way: &str) {
     let script = "forall x in a; echo begun > begun; read y < fifo; echo $y; end";
-    let node = node(script, KEPT, GRACE).env("FTSH_TEST_FALLBACK", way);
+    let node = node(script, KEPT, GRACE).in_way(way);
     let fifo = node.directory.path().join("fifo");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
     let mut running = begun(node);
@@ -92,7 +92,7 @@ fn a_branch_without_answers_ends_with_its_lease() {
     for way in WAYS {
         let script = "forall x in a\n try\n echo begun > begun\n sleep 600\n finally\n \
                       echo cleaned\n end\nend";
-        let running = begun(node(script, SHORT, LEASE).env("FTSH_TEST_FALLBACK", way));
+        let running = begun(node(script, SHORT, LEASE).in_way(way));
         let finished = running.wait();
         finished.nothing_left();
         let heard = node_output(&finished);
@@ -105,7 +105,7 @@ fn a_branch_without_answers_ends_with_its_lease() {
 #[test]
 fn the_end_of_a_head_ends_its_branch() {
     for way in WAYS {
-        let node = node(STUBBORN, LEASE, GRACE).env("FTSH_TEST_FALLBACK", way);
+        let node = node(STUBBORN, LEASE, GRACE).in_way(way);
         let mut running = begun(node);
         running.close_input();
         let finished = running.wait();
@@ -118,7 +118,7 @@ fn the_end_of_a_head_ends_its_branch() {
 #[test]
 fn a_branch_that_ignores_sigterm_is_killed_after_the_lease() {
     for way in WAYS {
-        let running = begun(node(STUBBORN, SHORT, GRACE).env("FTSH_TEST_FALLBACK", way));
+        let running = begun(node(STUBBORN, SHORT, GRACE).in_way(way));
         running.wait().nothing_left();
     }
 }
@@ -181,7 +181,7 @@ fn a_branch_with_unread_output_ends_with_its_lease() {
     for way in WAYS {
         let script = "forall x in a\n echo begun > begun\n sh -c 'trap \"\" TERM; yes >&2'\nend";
         let (reader, writer) = full();
-        let node = node(script, SHORT, GRACE).env("FTSH_TEST_FALLBACK", way).errors_to(writer);
+        let node = node(script, SHORT, GRACE).in_way(way).errors_to(writer);
         let finished = begun(node).wait();
         finished.nothing_left();
         assert!(finished.elapsed < LEASE / 2, "{}", finished.story());
@@ -229,7 +229,7 @@ fn signal_all(running: &Running, signal: Signal) {
 fn a_node_that_slept_through_its_lease_ends_at_once() {
     for way in WAYS {
         let script = "forall x in a\n echo begun > begun\n for n in 1 .to. 1000\n sleep 0.05\n echo on >> on\n end\nend";
-        let running = begun(node(script, SHORT, GRACE).env("FTSH_TEST_FALLBACK", way));
+        let running = begun(node(script, SHORT, GRACE).in_way(way));
         signal_all(&running, Signal::SIGSTOP);
         let stopped = Instant::now();
         // Where other work delays the signal, the lease may have ended the branch before.
@@ -248,7 +248,7 @@ fn a_node_that_slept_through_its_lease_ends_at_once() {
 fn a_partly_killed_node_leaves_nothing() {
     for way in WAYS {
         for whom in [Running::interpreter, |running: &Running| Some(running.pid())] {
-            let running = begun(node(STUBBORN, LEASE, GRACE).env("FTSH_TEST_FALLBACK", way));
+            let running = begun(node(STUBBORN, LEASE, GRACE).in_way(way));
             kill(whom(&running).expect("it is there"), Signal::SIGKILL).expect("it is ours");
             running.until_gone("nothing left");
             assert!(node_output(&running.wait()).record.is_none());
@@ -260,7 +260,7 @@ fn a_partly_killed_node_leaves_nothing() {
 #[test]
 fn a_node_whose_interpreter_hangs_is_killed_with_its_lease() {
     for way in WAYS {
-        let running = begun(node(STUBBORN, SHORT, GRACE).env("FTSH_TEST_FALLBACK", way));
+        let running = begun(node(STUBBORN, SHORT, GRACE).in_way(way));
         kill(running.interpreter().expect("it is there"), Signal::SIGSTOP).expect("it is ours");
         let finished = running.wait();
         finished.nothing_left();

@@ -1,6 +1,5 @@
 //! The log: levels, files, formats, sharing.
 
-use crate::support::program::has_test_switches;
 use crate::support::{Ftsh, WAYS};
 
 const SCRIPT: &str = "try 2 times every 1 ms
@@ -172,7 +171,7 @@ fn a_message_with_newlines_is_one_log_line() {
 fn log_of_processes(way: &str, format: &str) -> String {
     Ftsh::command("try for 1 second or 1 time; sh -c 'trap \"\" TERM; setsid sleep 60 & sleep 61 & sleep 62'; catch; success; end")
         .options(["-t", "0.2", "-l", "40", "-f", "the.log", "--log-format", format])
-        .env("FTSH_TEST_FALLBACK", way)
+        .in_way(way)
         .success()
         .nothing_left()
         .read("the.log")
@@ -196,9 +195,8 @@ fn processes_are_logged_from_start_to_end() {
         assert!(log.contains(&format!("process {pid} ended: SIGKILL")), "{way}: {log}");
         assert!(log.contains(" is empty: 4 processes in "), "{way}: {log}");
         // An unusual containment is logged.
-        let is_reduced = |by: bool| by && has_test_switches();
-        assert_eq!(log.contains("no pidfds: "), is_reduced(way != "0"), "{log}");
-        assert_eq!(log.contains("no subreaper: "), is_reduced(way == "1"), "{log}");
+        assert_eq!(log.contains("no pidfds: "), way != "0", "{log}");
+        assert_eq!(log.contains("no subreaper: "), way == "1", "{log}");
     }
 }
 
@@ -206,10 +204,8 @@ fn processes_are_logged_from_start_to_end() {
 fn an_adopted_daemon_is_logged() {
     for way in ["0", "pidfd"] {
         let script = "try 1 time; sh -c 'setsid sleep 60 & exit 1'; catch; success; end";
-        let finished = Ftsh::command(script)
-            .options(["-l", "40", "-f", "the.log"])
-            .env("FTSH_TEST_FALLBACK", way)
-            .success();
+        let finished =
+            Ftsh::command(script).options(["-l", "40", "-f", "the.log"]).in_way(way).success();
         let log = finished.nothing_left().read("the.log");
         let adopted = log.lines().find(|line| line.contains(" adopted: ")).expect("an adoption");
         // The process may be found before it executes the program.
@@ -251,13 +247,6 @@ fn a_limit_on_files_is_a_failure_and_no_signal_to_the_shell() {
         .stdout("the builtin failed\nthe program: signal 25\n")
         .stderr("ftsh: can't write the log: ")
         .success();
-}
-
-#[test]
-fn test_switches_are_for_test_builds() {
-    let run = Ftsh::command("true").options(["-f", "log", "-l", "40"]);
-    let finished = run.env("FTSH_TEST_FALLBACK", "1").success();
-    assert_eq!(finished.read("log").contains("no subreaper"), has_test_switches());
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn bursts(way: &str, rounds: usize) {
 
 fn burst(way: &str, body: &str, leaves: Leaves, width: usize) {
     let text = format!("forall i in 1 .to. {BURST} at most {width}\n {body}\nend\n");
-    let run = Ftsh::command(&text).env("FTSH_TEST_FALLBACK", way);
+    let run = Ftsh::command(&text).in_way(way);
     let finished = run.limit(Duration::from_secs(120)).success();
     match leaves {
         Leaves::Nothing => {}

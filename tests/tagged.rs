@@ -55,7 +55,7 @@ fn check(text: &str, branches: usize, ends_with_last: bool) {
 fn no_line_is_cut_mixed_or_lost() {
     for way in ["0", "1"] {
         let script = format!("forall x in 1 .to. 200 output tagged\n{BODY}\nend > out 2> err");
-        let finished = Ftsh::command(&script).env("FTSH_TEST_FALLBACK", way);
+        let finished = Ftsh::command(&script).in_way(way);
         let finished = finished.limit(Duration::from_secs(120)).success();
         check(&finished.read("out"), 200, true);
         check(&finished.read("err"), 200, false);

@@ -80,7 +80,7 @@ fn survive(number: usize) {
     let unprivileged = random.random_bool(0.5);
     let place = Place::new();
     let user = |run: Ftsh| {
-        let run = run.env("FTSH_TEST_FALLBACK", way).env("TMPDIR", &place.temporary);
+        let run = run.in_way(way).env("TMPDIR", &place.temporary);
         if unprivileged { run.unprivileged() } else { run }
     };
     let text = format!("cd {}; {script}", place.files.display());

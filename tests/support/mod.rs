@@ -7,6 +7,7 @@ pub(crate) mod home;
 pub(crate) mod http;
 pub(crate) mod lateness;
 pub(crate) mod network;
+pub(crate) mod old_kernel;
 pub(crate) mod processes;
 pub(crate) mod program;
 pub(crate) mod rounds;
@@ -36,7 +37,7 @@ use self::processes::Mark;
 pub(crate) use self::program::FTSH;
 use self::run::{Finished, Running};
 
-/// Ways to find processes, for `FTSH_TEST_FALLBACK`: the best way, without pidfds, and without
+/// Ways to find processes, for [`Ftsh::in_way`]: the best way, without pidfds, and without
 /// subreapers as well.
 pub(crate) const WAYS: [&str; 3] = ["0", "pidfd", "1"];
 
@@ -53,6 +54,7 @@ pub(crate) struct Ftsh {
     pub(crate) ignored: Option<Signal>,
     pub(crate) blocked: SigSet,
     pub(crate) unprivileged: bool,
+    pub(crate) way: String,
     pub(crate) errors: Option<OwnedFd>,
     pub(crate) wrapper: Vec<OsString>,
     pub(crate) session: bool,
@@ -80,6 +82,7 @@ impl Ftsh {
             ignored: None,
             blocked: SigSet::empty(),
             unprivileged: false,
+            way: WAYS[0].to_owned(),
             errors: None,
             wrapper: Vec::new(),
             session: false,
@@ -198,6 +201,12 @@ impl Ftsh {
     /// Runs the shell as nobody if the tests run as root.
     pub(crate) fn unprivileged(mut self) -> Self {
         self.unprivileged = true;
+        self
+    }
+
+    /// Takes features of the system away from the shell, so that it finds processes in this way.
+    pub(crate) fn in_way(mut self, way: &str) -> Self {
+        way.clone_into(&mut self.way);
         self
     }
 

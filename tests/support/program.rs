@@ -47,12 +47,6 @@ impl AsRef<Path> for Program {
     }
 }
 
-/// Returns true if the program obeys `FTSH_TEST_FALLBACK`, as builds for tests do. The program as it
-/// ships ignores the variable.
-pub(crate) fn has_test_switches() -> bool {
-    cfg!(debug_assertions) && std::env::var_os("FTSH_TEST_PROGRAM").is_none()
-}
-
 /// Variables on which the expected output depends, besides the program's own `FTSH_*`.
 const EXPECTED: [&str; 6] = ["COLUMNS", "EDITOR", "LINES", "NO_COLOR", "TERM", "TZ"];
 

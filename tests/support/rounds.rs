@@ -46,7 +46,7 @@ impl Round {
 
     /// Creates a run of `-c text` with the parameters of this round.
     pub(crate) fn command(&self, text: &str) -> Ftsh {
-        let run = Ftsh::command(text).env("FTSH_TEST_FALLBACK", self.way);
+        let run = Ftsh::command(text).in_way(self.way);
         if self.unprivileged { run.unprivileged() } else { run }
     }
 }

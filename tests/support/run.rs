@@ -13,13 +13,14 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigHandler, SigSet, Signal, kill, killpg, signal};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
-use nix::unistd::{Pid, Uid, setsid};
+use nix::unistd::{Gid, Pid, Uid, setgid, setgroups, setsid, setuid};
 use tempfile::TempDir;
 use wait_timeout::ChildExt;
 
+use super::old_kernel::take_features;
 use super::processes::{Mark, Survivor};
 use super::program::caller_environment;
-use super::{FTSH, Ftsh, lateness};
+use super::{FTSH, Ftsh, WAYS, lateness};
 
 /// Folders of programs for runs, after the folder of the shell.
 pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -137,11 +138,29 @@ impl Running {
             }
         });
         let (ignored, session, with_thread) = (ftsh.ignored, ftsh.session, ftsh.with_thread);
-        let blocked = ftsh.blocked;
-        if session || with_thread.is_some() || ignored.is_some() || blocked != SigSet::empty() {
+        let (blocked, way) = (ftsh.blocked, ftsh.way);
+        let is_reduced = way != WAYS[0];
+        let drops_rights = ftsh.unprivileged && Uid::effective().is_root();
+        if session
+            || with_thread.is_some()
+            || ignored.is_some()
+            || blocked != SigSet::empty()
+            || is_reduced
+            || drops_rights
+        {
             // SAFETY: between fork and exec, and all calls are async-signal-safe.
             unsafe {
                 command.pre_exec(move || {
+                    // As root, so that programs with the set-uid bit keep their effect.
+                    if is_reduced {
+                        take_features(&way)?;
+                    }
+                    // The signal at the end of the thread is lost with the rights.
+                    if drops_rights {
+                        setgroups(&[])?;
+                        setgid(Gid::from_raw(NOBODY))?;
+                        setuid(Uid::from_raw(NOBODY))?;
+                    }
                     if session {
                         setsid()?;
                     }
@@ -155,9 +174,6 @@ impl Running {
                     Ok(())
                 });
             }
-        }
-        if ftsh.unprivileged && Uid::effective().is_root() {
-            command.uid(NOBODY).gid(NOBODY);
         }
         lateness::watch();
         let command_line = format!("{command:?}");
