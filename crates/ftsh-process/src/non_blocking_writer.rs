@@ -30,7 +30,7 @@ pub struct NonBlockingWriter(Arc<WriterShared>);
 
 struct WriterShared {
     target: WriteTarget,
-    manner: OnceLock<WriteMethod>,
+    method: OnceLock<WriteMethod>,
     queue: Mutex<WriteQueue>,
 }
 
@@ -53,14 +53,14 @@ impl AsFd for WriteTarget {
 /// Method of writing without blocking.
 enum WriteMethod {
     /// Plain writes: files do not block.
-    Straight,
+    Direct,
     /// Non-blocking writes to a new open file description, since the original one is shared.
-    Anew(File),
+    Reopened(File),
     /// Non-blocking `send` to a socket.
-    Message,
+    Socket,
     /// Poll before each write, where the file cannot be opened again. Another writer may still take
     /// the room.
-    Asked,
+    Polled,
 }
 
 impl WriteMethod {
@@ -68,16 +68,16 @@ impl WriteMethod {
         let kind = fstat(fd)
             .map_or(SFlag::S_IFREG, |stat| SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT);
         if kind == SFlag::S_IFSOCK {
-            return Self::Message;
+            return Self::Socket;
         }
         if kind != SFlag::S_IFIFO && (kind != SFlag::S_IFCHR || !fd.is_terminal()) {
-            return Self::Straight;
+            return Self::Direct;
         }
-        let again = OpenOptions::new()
+        let reopened = OpenOptions::new()
             .write(true)
             .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
             .open(format!("/proc/self/fd/{}", fd.as_raw_fd()));
-        again.map_or(Self::Asked, Self::Anew)
+        reopened.map_or(Self::Polled, Self::Reopened)
     }
 }
 
@@ -184,7 +184,7 @@ impl NonBlockingWriter {
     fn to(target: WriteTarget) -> Self {
         Self(Arc::new(WriterShared {
             target,
-            manner: OnceLock::new(),
+            method: OnceLock::new(),
             queue: Mutex::new(WriteQueue::default()),
         }))
     }
@@ -245,16 +245,16 @@ impl NonBlockingWriter {
         queue.size += bytes.len();
         queue.lines.push_back(bytes.to_vec());
         if common.threads {
-            self.employ(queue);
+            self.start_thread(queue);
         }
     }
 
     /// Starts a thread for queued text. Returns false if no thread is available.
     fn start(&self) -> bool {
-        self.employ(&mut lock(&self.0.queue))
+        self.start_thread(&mut lock(&self.0.queue))
     }
 
-    fn employ(&self, queue: &mut WriteQueue) -> bool {
+    fn start_thread(&self, queue: &mut WriteQueue) -> bool {
         if !queue.busy && !queue.lines.is_empty() {
             let writer = self.clone();
             let work = move || {
@@ -317,13 +317,13 @@ impl NonBlockingWriter {
 
     fn attempt(&self, bytes: &[u8]) -> nix::Result<usize> {
         let target = self.0.target.as_fd();
-        match self.0.manner.get_or_init(|| WriteMethod::of(target)) {
-            WriteMethod::Straight => write(target, bytes),
-            WriteMethod::Anew(file) => write(file, bytes),
-            WriteMethod::Message => send(target.as_raw_fd(), bytes, MsgFlags::MSG_DONTWAIT),
-            WriteMethod::Asked => {
-                let mut asked = [PollFd::new(target, PollFlags::POLLOUT)];
-                if poll(&mut asked, PollTimeout::ZERO)? == 0 {
+        match self.0.method.get_or_init(|| WriteMethod::of(target)) {
+            WriteMethod::Direct => write(target, bytes),
+            WriteMethod::Reopened(file) => write(file, bytes),
+            WriteMethod::Socket => send(target.as_raw_fd(), bytes, MsgFlags::MSG_DONTWAIT),
+            WriteMethod::Polled => {
+                let mut polled = [PollFd::new(target, PollFlags::POLLOUT)];
+                if poll(&mut polled, PollTimeout::ZERO)? == 0 {
                     return Err(Errno::EAGAIN);
                 }
                 // A pipe that polls as writable accepts this many bytes.
@@ -368,10 +368,10 @@ mod tests {
 
     #[test]
     fn unaccepted_text_is_queued() {
-        for asked in [false, true] {
+        for polled in [false, true] {
             let (writer, reader, size) = stalled();
-            if asked {
-                assert!(writer.0.manner.set(WriteMethod::Asked).is_ok());
+            if polled {
+                assert!(writer.0.method.set(WriteMethod::Polled).is_ok());
             }
             for line in lines() {
                 assert!(writer.offer(&line).expect("a pipe"));
