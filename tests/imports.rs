@@ -5,43 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::tidy::{assert_none, code};
 
-/// Rooms of `crates/ftsh-process/src/` from the bottom up, each with the rooms that it may use.
-/// None may use the driver.
-const ROOMS: [(&str, &[&str]); 18] = [
-    ("non_blocking_writer", &[]),
-    ("user_directory", &[]),
-    ("os", &[]),
-    ("tag", &["os"]),
-    ("procs", &["tag"]),
-    ("watch", &["procs", "os"]),
-    ("cleanup", &["user_directory"]),
-    ("views", &["cleanup"]),
-    ("fds", &["views", "cleanup", "procs", "os"]),
-    ("input_spool", &["fds", "os"]),
-    ("channels", &["user_directory", "os"]),
-    ("durations", &["fds", "cleanup", "user_directory"]),
-    ("program", &["views", "fds", "os"]),
-    ("tty", &["non_blocking_writer", "procs"]),
-    ("control", &["os"]),
-    (
-        "supervisor",
-        &["user_directory", "control", "tty", "program", "fds", "cleanup", "procs", "tag", "os"],
-    ),
-    ("scopes", &["procs", "tag"]),
-    (
-        "jobs",
-        &["user_directory", "scopes", "tty", "program", "channels", "fds", "procs", "tag", "os"],
-    ),
-];
-
 /// Crates whose rooms have doors.
-const WITH_DOORS: [&str; 1] = ["ftsh-machine"];
+const WITH_DOORS: [&str; 2] = ["ftsh-machine", "ftsh-process"];
 
 /// Maximum number of names that the door of a room shows. A public module counts as a name.
 const MOST_NAMES: usize = 10;
-
-/// The driver, which no room may use.
-const THE_DRIVER: &str = "";
 
 /// A module: the names from the crate's root.
 type Path = Vec<String>;
@@ -369,31 +337,4 @@ fn circles_are_found() {
     assert_eq!(shown(text), ["b", "C", "D", "f"]);
     let imports = declared(&without_door(text)).into_iter();
     assert_eq!(imports.map(|(name, _)| name).collect::<Vec<_>>(), ["E"]);
-}
-
-/// Returns the room of a module.
-fn room(path: &Path) -> Option<&str> {
-    let [package, rest @ ..] = &path[..] else { return None };
-    let is_room = |name: &&String| ROOMS.iter().any(|(room, _)| room == name);
-    (package == "ftsh-process")
-        .then(|| rest.first().filter(is_room).map_or(THE_DRIVER, |name| name))
-}
-
-#[test]
-fn rooms_of_the_process_driver_are_used_from_above() {
-    let (all, modules) = Crate::read();
-    let mut problems = Vec::new();
-    for (from, to) in all.arrows(&modules) {
-        let (Some(above), Some(below)) = (room(&from), room(&to)) else { continue };
-        let Some((_, allowed)) = ROOMS.iter().find(|(room, _)| *room == above) else { continue };
-        if below != above && !allowed.contains(&below) {
-            let (from, to) = (&all.files[&from], &all.files[&to]);
-            problems.push(format!("{from}: the room `{above}` must not use {to}"));
-        }
-    }
-    for (index, (room, below)) in ROOMS.iter().enumerate() {
-        let above = below.iter().filter(|it| !ROOMS[..index].iter().any(|(other, _)| other == *it));
-        problems.extend(above.map(|it| format!("`{it}` isn't below `{room}`")));
-    }
-    assert_none(&problems);
 }

@@ -97,15 +97,6 @@ pub fn catch_children(wanted: bool) {
     }
 }
 
-/// Runs `during`, which may change the action on SIGCHLD, and restores the action.
-pub fn preserving_sigchld<T>(during: impl FnOnce() -> T) -> T {
-    let before = action(libc::SIGCHLD);
-    let result = during();
-    // SAFETY: the action was in force before.
-    unsafe { replace_action(libc::SIGCHLD, &before) };
-    result
-}
-
 extern "C" fn on_interrupt(_signal: c_int) {}
 
 /// Signal that interrupts a blocked call of a worker thread. The default action ignores the signal.

@@ -11,8 +11,8 @@ use super::directory::ChannelDirectory;
 use super::error::ChannelFileError;
 use super::file::ChannelFile;
 use super::file_watch::FileWatch;
-use super::idle_turn::{self, IdleTurn};
-use super::locks::{self, ATTEMPTS, PROBE};
+use super::idle_turn::{IdleTurn, MAX_COUNTED};
+use super::locks::{ATTEMPTS, Bytes, PROBE, count, count_up_to, find, first, waiters};
 use super::member::{ChannelWaiter, Decision, HeldPass};
 use super::outer_passes::OuterPasses;
 use super::wait::{Wait, WaitReason, Waited};
@@ -299,7 +299,7 @@ impl OpenChannel {
             let is_behind = is_held_up || waiter.is_behind_others(&self.file, stored)?;
             if is_behind {
                 let own = waiter.number(&self.file, stored)?;
-                let before = locks::waiters(stored.first.min(own)..own);
+                let before = waiters(stored.first.min(own)..own);
                 if is_held_up || !self.may_pass(before, &rules, stored, now)? {
                     return Ok(Decision::Waits(WaitReason::Others(before)));
                 }
@@ -329,7 +329,7 @@ impl OpenChannel {
     /// True if the waiters with the numbers `before` have left their turn unused for too long.
     fn may_pass(
         &mut self,
-        before: locks::Bytes,
+        before: Bytes,
         rules: &Rules,
         stored: &Stored,
         now: Moment,
@@ -343,14 +343,14 @@ impl OpenChannel {
                 return Ok(false);
             }
         }
-        let Some(head) = locks::first(self.file.as_fd(), before)? else { return Ok(true) };
+        let Some(head) = first(self.file.as_fd(), before)? else { return Ok(true) };
         let count = self.count_earlier(before)?;
         Ok(self.idle_turn.is_over(head, count, Instant::now()))
     }
 
     /// Counts the waiters of other shells with these numbers, up to a maximum.
-    fn count_earlier(&self, before: locks::Bytes) -> io::Result<u64> {
-        locks::count_up_to(idle_turn::MAX_COUNTED, self.file.as_fd(), before)
+    fn count_earlier(&self, before: Bytes) -> io::Result<u64> {
+        count_up_to(MAX_COUNTED, self.file.as_fd(), before)
     }
 
     /// Applies the rules to an attempt whose turn it is, and updates the state.
@@ -367,7 +367,7 @@ impl OpenChannel {
         let mut verdict = stored.state.admit(rules, claim, inside, now);
         if verdict == ChannelVerdict::Full {
             // Some of them may have been killed.
-            stored.inside = self.inside.len() as u64 + locks::count(self.file.as_fd(), ATTEMPTS)?;
+            stored.inside = self.inside.len() as u64 + count(self.file.as_fd(), ATTEMPTS)?;
             inside.attempts = stored.inside;
             verdict = stored.state.admit(rules, claim, inside, now);
         }
@@ -377,7 +377,7 @@ impl OpenChannel {
     /// True if a probe of the open breaker holds a pass.
     fn is_probed(&self) -> io::Result<bool> {
         let is_ours = self.inside.values().any(|pass| pass.probe);
-        Ok(is_ours || locks::find(self.file.as_fd(), PROBE)?.is_some())
+        Ok(is_ours || find(self.file.as_fd(), PROBE)?.is_some())
     }
 
     /// Watches the file for changes, for the first waiter. Returns the longest time to wait.
@@ -437,7 +437,8 @@ impl OpenChannel {
     /// Releases all locks, as the kernel does when the last descriptor is closed.
     #[cfg(test)]
     pub(super) fn lose_locks(&self) {
-        locks::unlock(self.file.as_fd(), locks::ALL).expect("locks can be given back");
+        super::locks::unlock(self.file.as_fd(), super::locks::ALL)
+            .expect("locks can be given back");
     }
 
     /// Records the end of all attempts in the file, if possible within a short time.

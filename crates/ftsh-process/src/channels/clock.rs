@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
-use super::super::os::clock::boot_id;
+use crate::clock::boot_id;
 use ftsh_machine::channels::Moment;
 
 /// Clock that starts with the system and includes time in suspend.

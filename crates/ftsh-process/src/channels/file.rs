@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::directory::ChannelDirectory;
 use super::error::ChannelFileError;
-use super::locks::{self, STATE};
+use super::locks::{STATE, try_lock, unlock};
 use ftsh_machine::channels::stored::{Damaged, SIZE};
 use ftsh_sys as sys;
 
@@ -147,7 +147,7 @@ impl ChannelFile {
         // Other shells hold the lock for microseconds.
         const TRIES: usize = 8;
         for _ in 0..TRIES {
-            if locks::try_lock(self.as_fd(), STATE)? {
+            if try_lock(self.as_fd(), STATE)? {
                 return Ok(Some(Locked(self.clone())));
             }
             std::thread::yield_now();
@@ -174,6 +174,6 @@ pub(super) struct Locked(Arc<ChannelFile>);
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        let _ = locks::unlock(self.0.as_fd(), STATE);
+        let _ = unlock(self.0.as_fd(), STATE);
     }
 }

@@ -4,12 +4,12 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::super::os::clock::BOOT_ID;
 use super::clock::ChannelClock;
 use super::directory::ChannelDirectory;
 use super::error::ChannelFileError;
 use super::file::{ChannelFile, is_name};
-use super::locks::{self, ATTEMPTS};
+use super::locks::{ATTEMPTS, count, waiters};
+use crate::clock::BOOT_ID;
 use ftsh_machine::channels::stored::{MAX_NUMBER, Stored};
 
 /// Number of reads of a text, which may look damaged while another shell writes it.
@@ -103,9 +103,9 @@ fn see(path: &Path, clock: &ChannelClock) -> Result<ChannelSnapshot, String> {
         }
     };
     Ok(ChannelSnapshot {
-        inside: locks::count(file.as_fd(), ATTEMPTS).map_err(system)?,
+        inside: count(file.as_fd(), ATTEMPTS).map_err(system)?,
         places: rules.places,
-        waiting: locks::count(file.as_fd(), locks::waiters(0..MAX_NUMBER)).map_err(system)?,
+        waiting: count(file.as_fd(), waiters(0..MAX_NUMBER)).map_err(system)?,
         tokens: rules.budget.map(|_| state.tokens(now)),
         failures: state.failures(),
         breaker,

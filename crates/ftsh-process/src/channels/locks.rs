@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
-pub(super) use super::super::os::locks::{Bytes, find, one, try_lock, unlock, wait_until_free};
+pub(super) use crate::locks::{Bytes, find, one, try_lock, unlock, wait_until_free};
 use ftsh_machine::channels::stored::MAX_NUMBER;
 
 /// First byte for the numbers of waiters.

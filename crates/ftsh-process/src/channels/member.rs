@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use super::file::ChannelFile;
-use super::locks::{self, PROBE};
+use super::locks::{Bytes, PROBE, attempt, find, try_lock, unlock, waiter, waiters};
 use super::wait::WaitReason;
 use ftsh_machine::channels::stored::{MAX_NUMBER, Stored};
 use ftsh_machine::channels::{Admission, Rules};
@@ -36,8 +36,8 @@ impl ChannelWaiter {
     /// Returns true if an earlier waiter of another shell has not been passed over.
     pub(super) fn is_behind_others(&self, file: &ChannelFile, stored: &Stored) -> io::Result<bool> {
         let own = self.number.unwrap_or(MAX_NUMBER);
-        let before = locks::waiters(stored.first.min(own)..own);
-        Ok(locks::find(file.as_fd(), before)?.is_some())
+        let before = waiters(stored.first.min(own)..own);
+        Ok(find(file.as_fd(), before)?.is_some())
     }
 
     /// Returns the waiter's number, assigned if necessary.
@@ -45,7 +45,7 @@ impl ChannelWaiter {
         if let Some(number) = self.number {
             return Ok(number);
         }
-        let number = take(file, stored, locks::waiter)?;
+        let number = take(file, stored, waiter)?;
         self.number = Some(number);
         Ok(number)
     }
@@ -58,7 +58,7 @@ impl ChannelWaiter {
     /// Releases the waiter's lock.
     pub(super) fn give_up(&self, file: &ChannelFile) {
         if let Some(number) = self.number {
-            let _ = locks::unlock(file.as_fd(), locks::waiter(number));
+            let _ = unlock(file.as_fd(), waiter(number));
         }
     }
 
@@ -70,11 +70,11 @@ impl ChannelWaiter {
 
 /// Returns the next number whose byte can be locked. After the loss of a channel's state, another
 /// shell may still hold a lock on a reused number.
-fn take(file: &ChannelFile, stored: &mut Stored, byte: fn(u64) -> locks::Bytes) -> io::Result<u64> {
+fn take(file: &ChannelFile, stored: &mut Stored, byte: fn(u64) -> Bytes) -> io::Result<u64> {
     loop {
         let number = stored.next;
         stored.next = (number + 1) % MAX_NUMBER;
-        if locks::try_lock(file.as_fd(), byte(number))? {
+        if try_lock(file.as_fd(), byte(number))? {
             return Ok(number);
         }
     }
@@ -101,11 +101,11 @@ impl HeldPass {
         stored: &mut Stored,
     ) -> io::Result<Self> {
         let number = match waiter.number {
-            Some(number) if locks::try_lock(file.as_fd(), locks::attempt(number))? => number,
-            _ => take(file, stored, locks::attempt)?,
+            Some(number) if try_lock(file.as_fd(), attempt(number))? => number,
+            _ => take(file, stored, attempt)?,
         };
         let pass = Self { number, probe, rules: waiter.entry.rules.clone(), file: file.clone() };
-        if probe && !locks::try_lock(file.as_fd(), PROBE)? {
+        if probe && !try_lock(file.as_fd(), PROBE)? {
             pass.release();
             return Err(io::ErrorKind::WouldBlock.into()); // the lock was free under the same lock on the text
         }
@@ -115,9 +115,9 @@ impl HeldPass {
 
     /// Releases the pass's locks.
     pub(super) fn release(&self) {
-        let _ = locks::unlock(self.file.as_fd(), locks::attempt(self.number));
+        let _ = unlock(self.file.as_fd(), attempt(self.number));
         if self.probe {
-            let _ = locks::unlock(self.file.as_fd(), PROBE);
+            let _ = unlock(self.file.as_fd(), PROBE);
         }
     }
 }

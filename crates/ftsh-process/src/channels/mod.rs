@@ -31,13 +31,12 @@ use self::directory::ChannelDirectory;
 use self::error::ChannelFileError;
 use self::file_watch::FileWatch;
 use self::outer_passes::OuterPasses;
-use super::os::clock::BOOT_ID;
+use crate::clock::BOOT_ID;
 use ftsh_machine::channels::{Admission, Passed};
 use ftsh_machine::effect::{Entry, OperationId, PassId};
 use ftsh_syntax::ast::Name;
 
 pub use self::list::{BreakerSnapshot, ChannelSnapshot, ListedChannel, list_channels};
-pub(crate) use self::outer_passes::VARIABLE;
 pub(crate) use self::wait::{Wait, WaitReason, Waited};
 
 /// Reason why an attempt cannot enter a channel, as one line for people.
@@ -46,15 +45,6 @@ pub(crate) use self::wait::{Wait, WaitReason, Waited};
 pub(crate) struct ChannelError {
     name: Name,
     reason: ChannelFileError,
-}
-
-/// Result of entering a channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entered {
-    /// The attempt waits; `advance` returns the decision.
-    Comes,
-    /// A shell around this one holds a pass, which covers the attempt.
-    Already,
 }
 
 /// Results of advancing a channel.
@@ -87,6 +77,9 @@ pub(crate) struct ShellChannels {
 }
 
 impl ShellChannels {
+    /// Environment variable with the passes that the shells around a command hold.
+    pub(crate) const VARIABLE: &str = outer_passes::VARIABLE;
+
     /// Creates the channels in a directory; without one, in the user's own.
     pub(crate) fn new(directory: Option<PathBuf>) -> Self {
         Self {
@@ -105,8 +98,9 @@ impl ShellChannels {
         self.all.contains_key(name)
     }
 
-    /// Adds a waiter for a later `advance`, unless a shell around this one holds a pass.
-    pub(crate) fn enter(&mut self, entry: Entry) -> Result<Entered, ChannelError> {
+    /// Adds a waiter for a later `advance`. Returns true if a shell around this one holds a pass: then
+    /// nothing waits.
+    pub(crate) fn enter(&mut self, entry: Entry) -> Result<bool, ChannelError> {
         let name = entry.channel.clone();
         if !self.all.contains_key(&name) {
             let channel = OpenChannel::open(&self.directory, &name)
@@ -115,12 +109,12 @@ impl ShellChannels {
         }
         if let Some(channel) = self.all.get_mut(&name) {
             if channel.is_inside(&self.outer_passes) {
-                return Ok(Entered::Already);
+                return Ok(true);
             }
             self.waiting.insert(entry.operation, name);
             channel.enter(entry);
         }
-        Ok(Entered::Comes)
+        Ok(false)
     }
 
     /// Returns the environment variable for commands of attempts with these passes.

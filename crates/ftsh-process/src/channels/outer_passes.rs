@@ -5,7 +5,7 @@
 use std::os::fd::AsFd;
 
 use super::file::{ChannelFile, is_name};
-use super::locks;
+use super::locks::{attempt, find};
 
 /// Environment variable with `name:number` for each pass, separated by commas. A pass is valid
 /// while a process holds its lock.
@@ -36,7 +36,7 @@ impl OuterPasses {
     /// True if one of the passes is valid now for the channel with this file.
     pub(super) fn is_inside(&self, name: &str, file: &ChannelFile) -> bool {
         let mut places = self.0.iter().filter(|(other, _)| other == name);
-        let is_taken = |number| locks::find(file.as_fd(), locks::attempt(number));
+        let is_taken = |number| find(file.as_fd(), attempt(number));
         places.any(|(_, number)| matches!(is_taken(*number), Ok(Some(_))))
     }
 

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::super::os::workers::Control;
 use super::*;
-use crate::procs::few_descriptors;
+use crate::few_descriptors::{is_alone, none_during};
+use crate::workers::Control;
 use ftsh_machine::channels::stored::{SIZE, Stored};
 use ftsh_machine::channels::{Breaker, Claim, LocalChannel, Rate, Rules};
 
@@ -627,8 +627,8 @@ fn clock() -> ChannelClock {
 #[test]
 fn an_unreadable_boot_id_resets_no_channel() {
     const NAME: &str = concat!(module_path!(), "::an_unreadable_boot_id_resets_no_channel");
-    if few_descriptors::is_alone(NAME) {
-        assert!(few_descriptors::none_during(ChannelClock::new).is_err());
+    if is_alone(NAME) {
+        assert!(none_during(ChannelClock::new).is_err());
         assert!(!clock().name.is_empty());
     }
 }

@@ -5,10 +5,11 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::os::workers::Control;
 use super::file::ChannelFile;
 use super::file_watch::FileWatch;
-use super::locks::{self, Bytes, STATE};
+use super::locks::{STATE, last, wait_until_free};
+use crate::locks::Bytes;
+use crate::workers::Control;
 
 /// Pause before a retry after an error.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -71,7 +72,7 @@ impl Wait {
     fn for_the_text(&self, control: &Control) -> io::Result<Option<Waited>> {
         let file = self.file.open_to_wait().map_err(io::Error::other)?;
         while !control.is_cancelled() {
-            match locks::wait_until_free(file.as_fd(), STATE) {
+            match wait_until_free(file.as_fd(), STATE) {
                 // Releases the lock at once: a stopped shell must not stop all others.
                 Ok(()) => return Ok(Some(Waited::Happened { closed: false })),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -85,10 +86,10 @@ impl Wait {
     fn for_others(&self, before: Bytes, control: &Control) -> io::Result<Option<Waited>> {
         let file = self.file.open_to_wait().map_err(io::Error::other)?;
         while !control.is_cancelled() {
-            let Some(before) = locks::last(file.as_fd(), before)? else {
+            let Some(before) = last(file.as_fd(), before)? else {
                 return Ok(Some(Waited::Happened { closed: false }));
             };
-            match locks::wait_until_free(file.as_fd(), before) {
+            match wait_until_free(file.as_fd(), before) {
                 // The remaining ones may have been passed over meanwhile.
                 Ok(()) => return Ok(Some(Waited::Happened { closed: false })),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -18,13 +18,15 @@ use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-pub use self::named::replace_file;
-
 pub(crate) use self::kind::NoteKind;
+pub use self::named::replace_file;
 pub(crate) use self::named::{hidden_name, named_file, unlinked_file};
 pub(crate) use self::registry::{Note, Registry};
-pub(crate) use self::scratch::{Scratch, scratch_place};
-pub(crate) use self::sweep::{CleanupReport, not_removed, sweep_interpreter};
+pub(crate) use self::scratch::scratch_place;
+pub(crate) use self::sweep::sweep_interpreter;
+
+use self::scratch::Scratch;
+use self::sweep::CleanupReport;
 use ftsh_machine::effect::ScratchId;
 
 /// Files that a run must remove.

@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
 use super::kind::NoteKind;
-use super::sweep;
+use super::sweep::{RUNS, clean, remove_run};
 use crate::user_directory::{self, DirectoryError};
 use ftsh_sys as sys;
 use ftsh_sys::{FileLock, LockKind};
@@ -115,7 +115,7 @@ impl Registry {
 
     fn open(&self) -> io::Result<RunDirectory> {
         let user = user_directory::path();
-        let runs = user.join(sweep::RUNS);
+        let runs = user.join(RUNS);
         loop {
             user_directory::make_private(&user).map_err(io::Error::other)?;
             match user_directory::make_private(&runs) {
@@ -187,8 +187,8 @@ impl Registry {
             state = wait.unwrap_or_else(PoisonError::into_inner).0;
         }
         if let Some(run) = state.run.take() {
-            sweep::clean(run.directory.as_fd(), true);
-            sweep::remove_run(&run.path);
+            clean(run.directory.as_fd(), true);
+            remove_run(&run.path);
         }
         for (kind, path) in std::mem::take(&mut state.unnoted).into_values() {
             if !kind.is_gone(&path) {

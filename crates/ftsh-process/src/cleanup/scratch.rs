@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::kind::NoteKind;
 use super::registry::{Note, Registry};
+use super::sweep::not_removed;
+use ftsh_machine::record::Level;
 use ftsh_sys as sys;
 
 /// Scratch directory of one attempt, created on first use.
@@ -42,14 +44,14 @@ impl Scratch {
     }
 
     /// Removes the directory and its contents, and prevents its creation. May take long. Fails with
-    /// the path that could not be removed.
-    pub(crate) fn remove(&self, registry: &Arc<Registry>) -> Result<(), (PathBuf, io::Error)> {
+    /// a line for the log.
+    pub(crate) fn remove(&self, registry: &Arc<Registry>) -> Result<(), (Level, String)> {
         let _busy = registry.begin();
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *state, State::Removed) {
             State::Made(note) => {
                 let path = note.path().to_owned();
-                note.remove().map_err(|error| (path, error))
+                note.remove().map_err(|error| not_removed(&path, &error))
             }
             State::Unmade | State::Removed => Ok(()),
         }

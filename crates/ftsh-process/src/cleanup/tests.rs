@@ -12,11 +12,13 @@ use nix::fcntl::{AT_FDCWD, Flock, FlockArg, OFlag, openat};
 use nix::sys::stat::{Mode, UtimensatFlags, mkdirat, utimensat};
 use nix::sys::time::TimeSpec;
 
+use super::kind::NoteKind;
+use super::named::{keep_notes_in, named_file, unlinked_file};
+use super::registry::Registry;
+use super::scratch::Scratch;
+use super::sweep::{clean, has_free_run, sweep_interpreter, sweep_stale_runs};
 use ftsh_sys as sys;
 
-use super::named::keep_notes_in;
-use super::registry::Registry;
-use super::{NoteKind, Scratch, named_file, sweep, sweep_interpreter, unlinked_file};
 use ftsh_sys::Parcel;
 
 /// Registry with the other end of its supervisor's socket.
@@ -57,7 +59,7 @@ fn sweep_until_gone(run: &Path) {
     let limit = Instant::now() + Duration::from_secs(20);
     while run.exists() {
         assert!(Instant::now() < limit, "{}", run.display());
-        sweep::sweep_stale_runs();
+        sweep_stale_runs();
     }
 }
 
@@ -73,7 +75,7 @@ fn the_survivor_cleans_up_after_each_step() {
         steps(&registry, place.path(), count);
         let run = registry.path();
         // The shell is alive, so its lock is held.
-        sweep::sweep_stale_runs();
+        sweep_stale_runs();
         assert_eq!(names(place.path()).is_empty(), count < 2);
         if count % 2 == 0 {
             registry.close();
@@ -98,7 +100,7 @@ fn the_next_shell_cleans_up_after_each_step() {
         let run = registry.path().expect("a directory of the run");
         // One of the two processes is gone; the other still holds the lock.
         registry.die();
-        sweep::sweep_stale_runs();
+        sweep_stale_runs();
         assert_eq!(names(place.path()).is_empty(), count < 2);
         drop(supervisor);
         sweep_until_gone(&run);
@@ -112,32 +114,32 @@ fn the_next_shell_cleans_up_after_each_step() {
 fn runs_of_living_shells_start_no_worker() {
     let place = tempfile::tempdir().expect("a directory");
     let runs = place.path().join("runs");
-    assert!(!sweep::has_free_run(&runs));
+    assert!(!has_free_run(&runs));
     fs::create_dir(&runs).expect("a directory");
-    assert!(!sweep::has_free_run(&runs));
+    assert!(!has_free_run(&runs));
     assert!(!runs.exists(), "an empty directory is removed");
     fs::create_dir(&runs).expect("a directory");
     fs::write(runs.join("file"), "").expect("a file");
-    assert!(!sweep::has_free_run(&runs));
+    assert!(!has_free_run(&runs));
     let lock = |name: String| {
         fs::create_dir(runs.join(&name)).expect("a directory");
         let directory = fs::File::open(runs.join(&name)).expect("a directory");
         Flock::lock(directory, FlockArg::LockExclusiveNonblock).expect("a lock")
     };
     let mut living: Vec<_> = (0..31).map(|run| lock(run.to_string())).collect();
-    assert!(!sweep::has_free_run(&runs));
+    assert!(!has_free_run(&runs));
     let killed = living.pop();
     drop(killed);
-    assert!(sweep::has_free_run(&runs));
+    assert!(has_free_run(&runs));
     // With many runs, none is tested on the event loop.
     let _again = lock("31".into());
     fs::remove_dir(runs.join("30")).expect("removed");
-    assert!(!sweep::has_free_run(&runs));
+    assert!(!has_free_run(&runs));
     let _many = [lock("32".into()), lock("33".into())];
-    assert!(sweep::has_free_run(&runs));
+    assert!(has_free_run(&runs));
     let link = place.path().join("link");
     std::os::unix::fs::symlink(&runs, &link).expect("a link");
-    assert!(!sweep::has_free_run(&link));
+    assert!(!has_free_run(&link));
 }
 
 #[test]
@@ -345,7 +347,7 @@ fn a_note_that_always_fails_is_removed_in_the_end() {
             utimensat(AT_FDCWD, &note, &long_ago, &long_ago, flag).expect("its times");
         }
         let directory = fs::File::open(run.path()).expect("a directory of a run");
-        let left = sweep::clean(directory.as_fd(), false);
+        let left = clean(directory.as_fd(), false);
         assert_eq!(note.symlink_metadata().is_ok(), stays, "{kind:?} {is_old}");
         assert_eq!(left.iter().any(|(_, text)| text.contains("/version`")), is_old);
     }

@@ -13,8 +13,8 @@ use nix::sys::signal::{SigSet, Signal};
 
 use super::ProcessDriver;
 use super::tokens::BACKGROUND;
+use crate::events::editor_signals;
 use crate::non_blocking_writer;
-use crate::os::signal::editor_signals;
 use crate::tty::{Edited, TerminalRestore};
 use ftsh_machine::Machine;
 use ftsh_machine::driver::{Driver, Interactive, JobEvent};

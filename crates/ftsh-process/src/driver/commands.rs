@@ -4,7 +4,7 @@ use super::ProcessDriver;
 use super::requests::{Admission, DescriptorRequest};
 use super::start::{Started, Starter, redirect_error};
 use super::tables::Tables;
-use crate::fds::TreePosition;
+use crate::descriptors::TreePosition;
 use crate::jobs::{ActiveCommand, CommandStage, JobResult};
 use crate::program::Replacement;
 use crate::scopes::EndedCommand;

@@ -1,11 +1,10 @@
 //! Messages for people: log records of the driver itself, and the status line.
 
+use super::config::Attachments;
+use crate::clock::RunClock;
 use crate::jobs::UserNote;
 use crate::non_blocking_writer::standard_error;
-use crate::os::clock::RunClock;
 use crate::tty::StatusLine;
-
-use super::Attachments;
 use ftsh_machine::record::{Level, LogEvent, LogRecord};
 
 /// Log and status line, which must not mix on the terminal.

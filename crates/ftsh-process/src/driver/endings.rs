@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::ProcessDriver;
-use crate::os::signal::number;
+use crate::events::signal_number;
 use crate::scopes::{EndStep, ScopeAction};
 use ftsh_machine::effect::{ProcessId, ScopeId};
 use ftsh_machine::event::{CommandStatus, Event};
@@ -116,7 +116,7 @@ impl ProcessDriver {
         while let Some(action) = self.processes.scopes().take_action() {
             match action {
                 ScopeAction::Signal(pid, signal) => {
-                    for signal in [number(signal), libc::SIGCONT] {
+                    for signal in [signal_number(signal), libc::SIGCONT] {
                         if sys::kill(pid, signal).is_ok() {
                             self.console.log(0, LogEvent::Signaled { pid, signal });
                         }

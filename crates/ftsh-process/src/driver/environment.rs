@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use super::ProcessConfig;
+use super::config::ProcessConfig;
 use super::processes::Processes;
-use crate::fds::path::TaskDirectory;
-use crate::os::clock::RunClock;
-use crate::tag::{KillTimeout, LimitTexts, limit_grants};
+use crate::clock::RunClock;
+use crate::paths::TaskDirectory;
+use crate::tag::{KillTimeout, LimitGrants, LimitTexts};
 use ftsh_machine::effect::{Environment, ScopeId};
 use ftsh_machine::time::Deadline;
 
@@ -57,7 +57,7 @@ impl CommandEnvironment {
             child_env.push(("PWD", BString::clone(directory)));
         }
         if let Some(moment) = deadline.moment() {
-            child_env.push((limit_grants::VARIABLE, self.limit_texts.of(moment, &self.clock)));
+            child_env.push((LimitGrants::VARIABLE, self.limit_texts.of(moment, &self.clock)));
         }
         child_env
     }

@@ -7,12 +7,11 @@ use super::tokens::{
     ANSWERS, BACKGROUND, CHILDREN, CONTROL_FD, CONTROL_TIMER, EXTERNAL_FDS, KEYS, SIGNALS,
     SUPERVISOR, WATCHES,
 };
-use crate::fds::FdError;
-use crate::fds::held_output::HELD;
+use crate::buffers::HELD;
+use crate::events::{Token, die_by};
 use crate::input_spool::SPOOLS;
 use crate::jobs::{JobRecipient, JobResult, RELAYS};
-use crate::os::poll::Token;
-use crate::os::signal::die_by;
+use crate::paths::FdError;
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::OperationId;
 use ftsh_machine::event::{Event, Reply};

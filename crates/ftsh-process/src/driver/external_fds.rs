@@ -8,7 +8,7 @@ use bstr::BString;
 
 use super::ProcessDriver;
 use super::tokens::EXTERNAL_FDS;
-use crate::fds::{Fd, FdTable};
+use crate::descriptors::{Fd, FdTable};
 use ftsh_machine::effect::{IoId, ScopeId};
 use ftsh_sys as sys;
 

@@ -8,7 +8,7 @@ use super::console::Console;
 use super::processes::Processes;
 use super::tokens::KEYS;
 use crate::jobs::Reactor;
-use crate::procs::list;
+use crate::procs::ProcDir;
 use crate::tty::{KeySignalMonitor, Keys, Terminal, TerminalRestore, TerminalUse};
 use ftsh_machine::event::{CommandStatus, Event};
 use ftsh_sys as sys;
@@ -113,7 +113,7 @@ impl JobControl {
         console.line().hide();
         self.hand_to(processes, reactor, group, TerminalUse::requested(now));
         // Ctrl-Z was typed since the command stopped: SIGCONT would drop the key's signal.
-        if list::pending_signals(group) >> (libc::SIGTSTP - 1) & 1 == 1 {
+        if ProcDir(group).pending_signals() >> (libc::SIGTSTP - 1) & 1 == 1 {
             return Some((libc::SIGTSTP, group));
         }
         let _ = sys::kill(-group, libc::SIGCONT);

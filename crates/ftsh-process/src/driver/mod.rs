@@ -16,6 +16,7 @@ mod requests;
 mod signals;
 mod start;
 mod status;
+mod system_view;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -32,21 +33,22 @@ use self::environment::CommandEnvironment;
 use self::job_control::JobControl;
 use self::processes::Processes;
 use self::requests::{DescriptorRequest, Requests};
+use self::system_view::SystemView;
 use self::tables::{OpenRequest, Tables};
 use self::tokens::{ANSWERS, SIGNALS, SUPERVISOR};
 use crate::cleanup::Cleanup;
+use crate::clock::RunClock;
 use crate::control::ControlState;
 use crate::durations::DurationRecorder;
-use crate::jobs::{Reactor, SystemView, Turns};
+use crate::events::{Poller, Signals};
+use crate::jobs::{Reactor, Turns};
+use crate::kill::become_subreaper;
 use crate::non_blocking_writer;
-use crate::os::clock::RunClock;
-use crate::os::poll::Poller;
-use crate::os::signal::Signals;
-use crate::os::umask::umask;
-use crate::procs::features::{become_subreaper, has_pidfds, needs_ps};
+use crate::procs::has_proc;
 use crate::program::ProgramCache;
 use crate::scopes::{EndStep, ScopeTree};
 use crate::supervisor::Supervision;
+use crate::system::umask;
 use crate::tag::Tagger;
 use crate::tty::Terminal;
 use ftsh_machine::Machine;
@@ -87,7 +89,7 @@ impl ProcessDriver {
         // Records the open descriptors, which scripts can use, before opening any of its own.
         let cleanup = Cleanup::new(attachments.supervision.as_ref().map(Supervision::socket));
         let tables = Tables::new(cleanup);
-        let (adopts, pidfds) = (become_subreaper(), has_pidfds());
+        let (adopts, pidfds) = (become_subreaper(), sys::has_pidfds());
         let mut reactor = Reactor::new(Poller::new(!pidfds)?, ANSWERS)?;
         let terminal = Terminal::open();
         let (supervision, restore) = (attachments.supervision.take(), attachments.restore.take());
@@ -129,9 +131,12 @@ impl ProcessDriver {
             driver.console.log(0, LogEvent::Note(note.into()));
         }
         if !adopts {
-            let source = if needs_ps() { "ps" } else { "/proc" };
-            let note = format!("no subreaper: daemons are found through {source}");
-            driver.console.log(0, LogEvent::Note(note));
+            let note = if has_proc() {
+                "no subreaper: daemons are found through /proc"
+            } else {
+                "no subreaper and no /proc: daemons are not found"
+            };
+            driver.console.log(0, LogEvent::Note(note.into()));
         }
         non_blocking_writer::allow_threads();
         driver.start_control()?;

@@ -9,21 +9,18 @@ use bstr::BString;
 use nix::errno::Errno;
 
 use super::console::Console;
+use super::system_view::SystemView;
 use super::tokens::{CHILDREN, WATCHES};
-use crate::fds::FdError;
-use crate::jobs::{
-    ActiveCommand, Children, CommandChild, CommandStage, JobRecipient, JobResult, Reactor,
-    SystemView, children,
-};
-use crate::os::workers::Control;
-use crate::procs::features::needs_ps;
-use crate::procs::scanner::ProcessScanner;
-use crate::procs::shutdown_sweep::ShutdownSweep;
-use crate::procs::{kill_tree, list};
+use crate::children::{self, Children, CommandChild};
+use crate::jobs::{ActiveCommand, CommandStage, JobRecipient, JobResult, Reactor};
+use crate::kill::{ShutdownSweep, stop_and_kill};
+use crate::paths::FdError;
+use crate::procs::{ProcDir, ProcessScanner, has_proc};
 use crate::scopes::{EndStep, EndedCommand, ScopeTree};
-use crate::tag::{self, Tagger};
+use crate::tag::{ScopeTag, Tagger};
 use crate::tty::Terminal;
 use crate::watch::{SampleReport, ScopeWatches};
+use crate::workers::Control;
 use ftsh_machine::effect::{ProcessId, ScopeId, Watch};
 use ftsh_machine::event::{CommandStatus, Event, SpawnErrorKind};
 use ftsh_machine::record::{Level, LogEvent};
@@ -50,10 +47,10 @@ impl Processes {
     /// Creates the tables of a run whose processes are tagged. `adopts` is true if this process is
     /// a subreaper. Fails if existing children cannot be listed.
     pub(super) fn new(tagger: Tagger, adopts: bool, pidfds: bool) -> io::Result<Self> {
-        let mut children = Children::new(children::Real);
+        let mut children = Children::new(children::RealChildren);
         children.pidfds = pidfds;
         if !sys::has_no_children() {
-            children.preexisting = list::children(children.parent)?.into_iter().collect();
+            children.preexisting = ProcDir(children.parent).children()?.into_iter().collect();
         }
         Ok(Self {
             commands: HashMap::new(),
@@ -102,7 +99,7 @@ impl Processes {
 
     /// Returns the variable that tags the processes of a scope.
     pub(super) fn tag(&self, scope: ScopeId, notes: &str) -> (&'static str, BString) {
-        (tag::VARIABLE, self.scanner.tagger.value(scope, notes))
+        (ScopeTag::VARIABLE, self.scanner.tagger.value(scope, notes))
     }
 
     /// Returns the tag notes about the time limit of a scope. `text` writes a deadline.
@@ -262,7 +259,7 @@ impl Processes {
     /// commands may write at any time.
     pub(super) fn has_others(&self, monitor: Option<i32>) -> bool {
         let ours = |pid: &i32| self.children.is_command(*pid) || monitor == Some(*pid);
-        let children = || list::children_of_thread(self.children.parent, self.children.parent);
+        let children = || ProcDir(self.children.parent).children_of_thread(self.children.parent);
         self.adopts() && !children().is_ok_and(|children| children.iter().all(ours))
     }
 
@@ -277,7 +274,7 @@ impl Processes {
 
     /// Returns the children that no command has started.
     pub(super) fn strange_children(&self) -> io::Result<Vec<i32>> {
-        let mut children = list::children(self.children.parent)?;
+        let mut children = ProcDir(self.children.parent).children()?;
         children.retain(|pid| !self.children.preexisting.contains(pid));
         Ok(children)
     }
@@ -337,7 +334,7 @@ impl Processes {
 
     /// Kills processes of a scope with all their descendants.
     pub(super) fn kill_trees(&mut self, console: &mut Console, scope: ScopeId, pids: &[i32]) {
-        let found = if pids.is_empty() { Vec::new() } else { kill_tree::stop_and_kill(pids) };
+        let found = if pids.is_empty() { Vec::new() } else { stop_and_kill(pids) };
         for pid in self.scopes.killed(scope, &found, Instant::now()) {
             // A process of another user cannot be signaled.
             if sys::kill(pid, 0) != Err(Errno::EPERM) {
@@ -348,7 +345,7 @@ impl Processes {
 
     /// Warns once, where daemons cannot be found, that a canceled attempt may have left some.
     pub(super) fn warn_of_unseen_daemons(&mut self, console: &mut Console) {
-        if !self.adopts() && needs_ps() && !std::mem::replace(&mut self.has_warned, true) {
+        if !self.adopts() && !has_proc() && !std::mem::replace(&mut self.has_warned, true) {
             let warning =
                 "without /proc, daemons of a canceled attempt are not found and keep running";
             console.log_at(Level::FAILURES, 0, LogEvent::Note(warning.into()));
@@ -367,7 +364,7 @@ impl Processes {
         let mut found = HashSet::new();
         while let Some(pid) = stack.pop() {
             if found.insert(pid) {
-                stack.extend(list::children(pid).ok()?);
+                stack.extend(ProcDir(pid).children().ok()?);
             }
         }
         Some(found)

@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::ProcessDriver;
 use super::tokens::{CONTROL_FD, CONTROL_TIMER};
 use crate::control::Order;
+use crate::events::is_ending;
+use crate::kill::stop_and_kill;
 use crate::non_blocking_writer;
-use crate::os::signal;
-use crate::procs::kill_tree;
 
 /// Interval between two attempts to kill processes that survive SIGKILL.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -39,7 +39,7 @@ impl ProcessDriver {
                     }
                 }
                 Order::Interrupt(signal) => {
-                    let is_ending = signal::is_ending(signal);
+                    let is_ending = is_ending(signal);
                     self.end_by(if is_ending { signal } else { libc::SIGTERM });
                 }
                 Order::Finish if self.remote_control.is_interrupted() => {}
@@ -58,7 +58,7 @@ impl ProcessDriver {
         loop {
             match self.remaining_processes() {
                 Ok(left) if left.is_empty() => return,
-                left => drop(kill_tree::stop_and_kill(&left.unwrap_or_default())),
+                left => drop(stop_and_kill(&left.unwrap_or_default())),
             }
             self.poll(self.clock.now() + INTERVAL);
         }

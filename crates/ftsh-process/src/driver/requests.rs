@@ -16,9 +16,10 @@ use std::time::{Duration, Instant};
 
 use super::processes::Processes;
 use super::tables::{OpenRequest, Tables};
-use crate::fds::{Need, PositionStep, StructurePart, TreePosition};
+use crate::descriptors::{PositionStep, StructurePart, TreePosition};
+use crate::fds::Need;
 use crate::jobs::{ActiveCommand, CommandStage, Reactor, Turns};
-use crate::procs::list;
+use crate::procs::ProcDir;
 use crate::tty::Terminal;
 use ftsh_machine::effect::{
     Directory, Entry, FdChange, FdSource, IoId, OperationId, PipeId, Query, Run,
@@ -464,9 +465,9 @@ impl Admission<'_> {
         let Some(before) = self.left_behind() else { return false };
         let mut open = HashSet::new();
         for &pid in &before {
-            match list::files(pid, b" (deleted)") {
+            match ProcDir(pid).files(b" (deleted)") {
                 Ok(files) => open.extend(files),
-                Err(_) if matches!(list::one(pid), Ok(None)) => {} // the process has ended
+                Err(_) if matches!(ProcDir(pid).entry(), Ok(None)) => {} // the process has ended
                 Err(_) => return false,
             }
         }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::ProcessDriver;
-use crate::os::signal;
+use crate::events::is_ending;
 use crate::supervisor::Supervision;
 use ftsh_machine::event::Event;
 use ftsh_sys as sys;
@@ -30,7 +30,7 @@ impl ProcessDriver {
                         self.console.line().request_page();
                     }
                 }
-                signal if signal::is_ending(signal) => self.interrupted(signal, caught.sender),
+                signal if is_ending(signal) => self.interrupted(signal, caught.sender),
                 _ => {}
             }
         }

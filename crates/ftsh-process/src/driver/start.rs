@@ -7,14 +7,15 @@ use bstr::BString;
 use super::console::Console;
 use super::environment::CommandEnvironment;
 use super::requests::Admission;
-use crate::channels;
-use crate::fds::path::TaskDirectory;
-use crate::fds::stream::{self, Ended};
-use crate::fds::{Fd, FdError, FdTable, Plan, Readers};
+use crate::channels::ShellChannels;
+use crate::descriptors::{Fd, FdTable};
+use crate::fds::{Plan, Readers};
 use crate::jobs::{ActiveCommand, JobResult};
 use crate::non_blocking_writer;
-use crate::os::workers::Control;
+use crate::paths::{FdError, TaskDirectory};
 use crate::program::{ProgramCache, ProgramSpec, StartedProgram};
+use crate::stream::{self, Ended};
+use crate::workers::Control;
 use ftsh_machine::effect::{Action, ProcessId, Run, ScopeId};
 use ftsh_machine::event::{SpawnError, SpawnErrorKind};
 
@@ -138,7 +139,7 @@ impl Starter<'_> {
         let mut child_env =
             self.environment.variables(deadline, kill_timeout, &directory, &environment);
         if let Some(inside) = turns.channel_env(|| processes.scopes().around(scope)) {
-            child_env.push((channels::VARIABLE, inside.into()));
+            child_env.push((ShellChannels::VARIABLE, inside.into()));
         }
         let notes = kill_timeout.note() + &self.environment.grants(processes, scope, deadline);
         child_env.push(processes.tag(scope, &notes));

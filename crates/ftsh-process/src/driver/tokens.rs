@@ -1,6 +1,6 @@
 //! Tokens of the poller, by source. Signals come first: they concern children whose tokens follow.
 
-use crate::os::poll::Token;
+use crate::events::Token;
 
 pub(super) const SIGNALS: Token = 0;
 pub(super) const ANSWERS: Token = 1;

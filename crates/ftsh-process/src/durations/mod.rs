@@ -3,9 +3,8 @@
 mod recorder;
 mod store;
 
-pub use self::store::{DurationStore, ScriptIdentity};
-
 pub(crate) use self::recorder::DurationRecorder;
+pub use self::store::{DurationStore, ScriptIdentity};
 
 /// Settings of the durations of a run.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -10,7 +10,7 @@ use bstr::{BString, ByteSlice};
 
 use super::DurationsConfig;
 use super::store::{DurationStore, ScriptIdentity};
-use crate::fds::path::TaskDirectory;
+use crate::paths::TaskDirectory;
 use ftsh_machine::effect::DurationsOf;
 use ftsh_machine::record::Level;
 use ftsh_sys::has_room;

@@ -4,8 +4,8 @@ use std::io;
 
 use bstr::{BString, ByteSlice};
 
-use super::staged_file::StagedFile;
 use super::tables::{FdTables, PendingContent};
+use crate::staged::StagedFile;
 use ftsh_machine::driver::BufferPart;
 use ftsh_machine::effect::{BufferId, Sink};
 

@@ -2,8 +2,8 @@
 
 use std::os::fd::AsRawFd;
 
-use super::table::Fd;
 use super::tables::{FdTables, HIGHEST_STANDARD, PendingContent};
+use crate::descriptors::Fd;
 use ftsh_machine::effect::{BufferId, FdChange, FdSource, IoId};
 use ftsh_sys as sys;
 

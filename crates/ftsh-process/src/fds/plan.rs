@@ -6,16 +6,13 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use super::super::cleanup::Registry;
-use super::super::os::workers::{Call, Control};
-use super::buffer::FileBuffer;
-use super::error::FdError;
-use super::files;
-use super::line_assembler::LineAssembler;
-use super::local;
-use super::path::TaskDirectory;
-use super::staged_file::StagedFile;
-use super::table::{Fd, FdTable, SIZE};
+use crate::buffers::{FileBuffer, LineAssembler};
+use crate::cleanup::Registry;
+use crate::descriptors::{Fd, FdTable, SIZE};
+use crate::files::{open_file, open_locally};
+use crate::paths::{FdError, TaskDirectory};
+use crate::staged::StagedFile;
+use crate::workers::{Call, Control};
 use ftsh_machine::effect::{Access, BufferId, CommitMode, OperationId, SpoolId, Umask};
 use ftsh_sys as sys;
 
@@ -146,7 +143,7 @@ impl Plan {
         while let Some(step) = steps.next() {
             let step = match step {
                 PlanStep::Open { to, path, access } => {
-                    match local::open(&self.directory, &path, access) {
+                    match open_locally(&self.directory, &path, access) {
                         Some(fd) => PlanStep::Set(to, fd),
                         None => PlanStep::Open { to, path, access },
                     }
@@ -186,7 +183,7 @@ impl Plan {
             }
             PlanStep::Open { to, path, access } => {
                 control.note(Call::Open(path.clone()));
-                let fd = files::open(&self.directory, &path, access, self.umask, control)
+                let fd = open_file(&self.directory, &path, access, self.umask, control)
                     .and_then(Fd::new)
                     .map_err(|error| FdError::File { path, error })?;
                 self.table.set(to, fd)
@@ -203,7 +200,7 @@ impl Plan {
                             CommitMode::Append => Access::Append,
                             CommitMode::Replace | CommitMode::Fill => Access::Write,
                         };
-                        files::open(&self.directory, &path, access, self.umask, control)
+                        open_file(&self.directory, &path, access, self.umask, control)
                             .and_then(Fd::new)
                             .map_err(|error| FdError::File { path, error })?
                     }

@@ -11,7 +11,7 @@ use nix::unistd::read;
 
 use super::pipe_watches::{PipeWatch, PipeWatches};
 use super::plan::Plan;
-use super::table::Fd;
+use crate::descriptors::Fd;
 use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
 
@@ -145,8 +145,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::plan::PlanStep;
-    use super::super::table::FdTable;
     use super::*;
+    use crate::descriptors::FdTable;
 
     const DIED: CommandStatus = CommandStatus::Signaled(libc::SIGPIPE);
 
@@ -162,7 +162,7 @@ mod tests {
         let fd = Fd::Owned(Arc::new(writer.into()));
         let plan = Plan {
             table: FdTable::default(),
-            directory: super::super::path::TaskDirectory::default(),
+            directory: crate::paths::TaskDirectory::default(),
             umask: None,
             steps: vec![PlanStep::Set(1, fd), PlanStep::Copy { to: 2, from: 1 }],
             relayed: Vec::new(),

@@ -9,17 +9,13 @@ use bstr::BString;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
-use super::super::cleanup::Registry;
-use super::buffer::FileBuffer;
-use super::error::FdError;
-use super::held_output::{Content, HeldOutput};
-use super::line_assembler::LineAssembler;
-use super::path::TaskDirectory;
 use super::pipe_watches::PipeWatches;
 use super::plan::{Plan, PlanStep, RelayPipe, ReplayedInput};
-use super::staged_file::StagedFile;
-use super::table::{Fd, FdTable};
-use super::tree_position::TreePosition;
+use crate::buffers::{Content, FileBuffer, HeldOutput, LineAssembler};
+use crate::cleanup::Registry;
+use crate::descriptors::{Fd, FdTable, TreePosition};
+use crate::paths::{FdError, TaskDirectory};
+use crate::staged::StagedFile;
 use ftsh_machine::effect::{
     BufferId, FdChange, FdSource, IoId, OperationId, PipeId, StagedFileId, Umask,
 };

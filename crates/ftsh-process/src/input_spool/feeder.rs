@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use nix::fcntl::OFlag;
 
-use super::super::fds::spilling_log::SpillingLog;
-use super::super::os::poll::{Poller, Token};
+use crate::buffers::SpillingLog;
+use crate::events::{Poller, Token};
 use ftsh_sys as sys;
 
 /// Initial size of the pipe, in bytes. A command that reads nothing causes little reading ahead.

@@ -18,8 +18,10 @@ use nix::unistd::{Whence, lseek};
 
 use self::source::SpoolSource;
 use self::spool::{RemainingInput, Spool};
-use super::fds::{Fd, FdError, FdTable, Plan, ReplayedInput};
-use super::os::poll::{Poller, Token};
+use crate::descriptors::{Fd, FdTable};
+use crate::events::{Poller, Token};
+use crate::fds::{Plan, ReplayedInput};
+use crate::paths::FdError;
 use ftsh_machine::effect::SpoolId;
 
 /// Base of the poller tokens of inputs and pipes.

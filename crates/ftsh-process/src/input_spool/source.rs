@@ -10,7 +10,7 @@ use nix::sys::socket::{MsgFlags, recv};
 use nix::sys::stat::Mode;
 use nix::unistd::read;
 
-use super::super::fds::Fd;
+use crate::descriptors::Fd;
 use ftsh_sys as sys;
 
 /// Input that is not kept open by this value: its writers must see when no reader is left.

@@ -6,12 +6,11 @@ use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use super::super::fds::Fd;
-use super::super::fds::buffer::FileBuffer;
-use super::super::fds::spilling_log::SpillingLog;
-use super::super::os::poll::{Poller, Token};
 use super::feeder::{Feeder, FeederState};
-use super::source::{self, SpoolSource};
+use super::source::{SpoolSource, read_now};
+use crate::buffers::{FileBuffer, SpillingLog};
+use crate::descriptors::Fd;
+use crate::events::{Poller, Token};
 use ftsh_machine::effect::SpoolId;
 
 /// Maximum number of bytes read in advance for a program that replaces the shell.
@@ -172,7 +171,7 @@ impl Spool {
             return Ok(None);
         }
         while !self.has_ended {
-            match self.source.fd().map(|fd| source::read_now(&fd, block)) {
+            match self.source.fd().map(|fd| read_now(&fd, block)) {
                 Some(Ok(0)) | None => self.has_ended = true,
                 Some(Ok(count)) => self.log.append(&block[..count]),
                 Some(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
@@ -250,7 +249,7 @@ impl Spool {
 
     fn read(&mut self, block: &mut [u8]) -> io::Result<()> {
         let Some(fd) = &self.watched else { return Ok(()) };
-        match source::read_now(fd, block) {
+        match read_now(fd, block) {
             Ok(0) => self.has_ended = true,
             Ok(count) => self.log.append(&block[..count]),
             Err(error) if is_passing(&error) => {}

@@ -2,11 +2,13 @@
 
 use bstr::BString;
 
-use super::super::channels::Waited;
-use super::super::fds::stream::Ended;
-use super::super::fds::{Fd, FdError, FdTable, Need, Readers, TreePosition};
-use super::super::os::workers::JobHandle;
-use super::super::program::{ProgramSpec, StartedProgram};
+use crate::channels::Waited;
+use crate::descriptors::{Fd, FdTable, TreePosition};
+use crate::fds::{Need, Readers};
+use crate::paths::FdError;
+use crate::program::{ProgramSpec, StartedProgram};
+use crate::stream::Ended;
+use crate::workers::JobHandle;
 use ftsh_machine::effect::{Action, IoId, OperationId, ProcessId, Run};
 use ftsh_machine::event::{Reply, SpawnError};
 use ftsh_machine::record::Level;

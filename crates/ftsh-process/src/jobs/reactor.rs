@@ -4,11 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::{JobRecipient, JobResult};
-use crate::fds::stream::Ended;
-use crate::fds::{FdError, Readers};
-use crate::os::poll::{Poller, Token};
-use crate::os::workers::{Control, JobHandle, JobId, WorkerPool};
+use super::command::{JobRecipient, JobResult};
+use crate::events::{Poller, Token};
+use crate::fds::Readers;
+use crate::paths::FdError;
+use crate::stream::Ended;
+use crate::workers::{Control, JobHandle, JobId, WorkerPool};
 use ftsh_machine::effect::{OperationId, ProcessId};
 use ftsh_machine::event::{Event, Refusal, Reply, SpawnError};
 

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::super::channels::{ChannelUpdate, Entered, ShellChannels, Wait, WaitReason, Waited};
-use super::super::fds::Need;
-use super::super::os::workers::JobHandle;
-use super::{JobRecipient, JobResult, Reactor};
+use super::command::{JobRecipient, JobResult};
+use super::reactor::Reactor;
+use crate::channels::{ChannelUpdate, ShellChannels, Wait, WaitReason, Waited};
+use crate::fds::Need;
+use crate::workers::JobHandle;
 use ftsh_machine::channels::{Admission, Passed};
 use ftsh_machine::effect::{Entry, OperationId, PassId, ScopeId};
 use ftsh_machine::event::{Event, Refusal, Reply};
@@ -43,8 +44,8 @@ impl Turns {
     pub(crate) fn enter(&mut self, reactor: &mut Reactor, entry: Entry) -> UserNote {
         let (operation, name) = (entry.operation, entry.channel.clone());
         match self.channels.enter(entry) {
-            Ok(Entered::Comes) => self.advance(reactor, &name, None),
-            Ok(Entered::Already) => {
+            Ok(false) => self.advance(reactor, &name, None),
+            Ok(true) => {
                 let result = Ok(Reply::Admission(Admission::Admitted));
                 reactor.emit(Event::Done { operation, result });
                 None

@@ -1,26 +1,16 @@
-//! Lists of processes, from `/proc` or, where it is missing, from `ps`.
+//! Processes and what `/proc` reports about them.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::process::{Command, Stdio};
 use std::str::FromStr;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 use bstr::ByteSlice;
-use wait_timeout::ChildExt;
 
-use super::super::tag::{self, ScopeTag, Tagger};
-use ftsh_sys as sys;
-
-/// Time limit of `ps`.
-const PS_LIMIT: Duration = Duration::from_secs(2);
-/// Interval of checks for the end of `ps`. The shell may have its own handler for SIGCHLD, so none
-/// is used here.
-const PS_SLICE: Duration = Duration::from_millis(2);
+use crate::tag::{ScopeTag, Tagger};
 
 /// Entry of a list of processes.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +27,211 @@ pub(crate) struct ProcessEntry {
     pub started: u64,
 }
 
+impl ProcessEntry {
+    /// Returns all processes. Fails rather than return part of the list.
+    pub(crate) fn all() -> io::Result<Vec<Self>> {
+        pids()?.into_iter().filter_map(|pid| ProcDir(pid).entry().transpose()).collect()
+    }
+}
+
+/// Folder of a process in `/proc`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProcDir(pub i32);
+
+impl ProcDir {
+    /// Returns the children of one thread. The list is complete if no other thread waits for the
+    /// children meanwhile.
+    pub(crate) fn children_of_thread(self, thread: i32) -> io::Result<Vec<i32>> {
+        let text = fs::read_to_string(format!("/proc/{}/task/{thread}/children", self.0))?;
+        Ok(text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect())
+    }
+
+    /// Returns the children of all threads of a process. The list is complete for a stopped process.
+    /// Fails rather than return part of the list.
+    pub(crate) fn children(self) -> io::Result<Vec<i32>> {
+        let tasks = if_there(fs::read_dir(format!("/proc/{}/task", self.0)))?.into_iter().flatten();
+        let mut lists = Vec::new();
+        for task in tasks {
+            lists.push(task?.path().join("children"));
+        }
+        // A thread that ends leaves its children to the first thread, whose list is therefore read
+        // last.
+        lists.reverse();
+        let mut children = Vec::new();
+        for list in lists {
+            let text = if_there(fs::read_to_string(list))?.unwrap_or_default();
+            children
+                .extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+        }
+        Ok(children)
+    }
+
+    /// Returns a process and all its descendants. Fails rather than return part of the list.
+    pub(crate) fn tree(self) -> io::Result<Vec<i32>> {
+        let all = if lists_children() { None } else { Some(by_parent(&ProcessEntry::all()?)) };
+        let mut found = vec![self.0];
+        let mut next = 0;
+        while let Some(&pid) = found.get(next) {
+            next += 1;
+            found.extend(match &all {
+                None => Self(pid).children()?,
+                Some(all) => all.get(&pid).cloned().unwrap_or_default(),
+            });
+        }
+        Ok(found)
+    }
+
+    /// Returns a process and all its ancestors. Fails rather than return part of the list.
+    pub(crate) fn ancestry(self) -> io::Result<Vec<i32>> {
+        let mut found = vec![self.0];
+        let mut last = self.0;
+        while let Some(process) = Self(last).entry()?.filter(|process| process.parent > 0) {
+            last = process.parent;
+            found.push(last);
+        }
+        Ok(found)
+    }
+
+    /// True if a signal has stopped a process.
+    pub(crate) fn is_stopped(self) -> bool {
+        let line = self.stat().unwrap_or_default();
+        Stat::of(&line).is_some_and(|stat| stat.field(3) == Some("T"))
+    }
+
+    /// True if a process is in an uninterruptible call, or has ended but for a thread in such a call.
+    pub(crate) fn hangs(self) -> bool {
+        let line = self.stat().unwrap_or_default();
+        Stat::of(&line).is_some_and(|stat| matches!(stat.field(3), Some("D" | "Z")))
+    }
+
+    /// Returns device and inode of each open file of a process whose name contains `part`. Other files
+    /// are not touched: their file system may hang.
+    pub(crate) fn files(self, part: &[u8]) -> io::Result<Vec<(u64, u64)>> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(format!("/proc/{}/fd", self.0))? {
+            let path = entry?.path();
+            let name = match fs::read_link(&path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue, // closed meanwhile
+                name => name?,
+            };
+            if name.as_os_str().as_bytes().contains_str(part) {
+                files.extend(if_there(fs::metadata(&path))?.map(|data| (data.dev(), data.ino())));
+            }
+        }
+        Ok(files)
+    }
+
+    /// Reads a process from `/proc`; none if there is no such process. Fails if the system could not
+    /// read the entry.
+    pub(crate) fn entry(self) -> io::Result<Option<ProcessEntry>> {
+        Ok(Stat::of(&self.stat()?).and_then(|stat| stat.process(self.0)))
+    }
+
+    /// Reads the `stat` line of a process, empty if there is no such process. Fails if the system could
+    /// not read the line.
+    pub(crate) fn stat(self) -> io::Result<String> {
+        // Read by one call: the line has some fifty numbers and a short name.
+        let mut line = [0; 2048];
+        let read =
+            File::open(format!("/proc/{}/stat", self.0)).and_then(|mut file| file.read(&mut line));
+        let count = if_there(read)?.unwrap_or(0);
+        Ok(String::from_utf8_lossy(&line[..count]).into_owned())
+    }
+
+    /// Returns the name of a process, or an empty string.
+    pub(crate) fn name(self) -> String {
+        let name = fs::read(format!("/proc/{}/comm", self.0)).unwrap_or_default();
+        String::from_utf8_lossy(&name).trim_end().to_owned()
+    }
+
+    /// Returns the signals that a process catches or ignores, as bits from signal 1 on; zero where the
+    /// system hides them.
+    pub(crate) fn handled_signals(self) -> u64 {
+        self.signal_sets(&["SigIgn:", "SigCgt:"])
+    }
+
+    /// Returns the signals that a process has yet to receive, in the form of [`Self::handled_signals`].
+    pub(crate) fn pending_signals(self) -> u64 {
+        self.signal_sets(&["SigPnd:", "ShdPnd:"])
+    }
+
+    fn signal_sets(self, names: &[&str]) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0)).unwrap_or_default();
+        let sets = status.lines().filter_map(|line| {
+            let set = names.iter().find_map(|name| line.strip_prefix(name))?;
+            u64::from_str_radix(set.trim(), 16).ok()
+        });
+        sets.fold(0, |all, set| all | set)
+    }
+
+    /// Reads the tag of a process.
+    pub(crate) fn tag(self, tagger: &Tagger) -> TagLookup {
+        self.tag_by(|value| tagger.find(value))
+    }
+
+    /// Reads the tag of a process and parses its value by `find`.
+    pub(crate) fn tag_by(self, find: impl Fn(&[u8]) -> Option<ScopeTag>) -> TagLookup {
+        // The text ends early when the process executes another program during the read. A missing tag
+        // is therefore accepted only after two equal reads.
+        let mut last = None;
+        for _ in 0..10 {
+            let environment = match self.environment() {
+                Ok(Some(environment)) => environment,
+                Ok(None) => return TagLookup::Absent,
+                Err(_) => return TagLookup::Unreadable,
+            };
+            let mut variables = environment.split_inclusive(|&byte| byte == 0);
+            let value = variables.find_map(|variable| {
+                let variable = variable.strip_suffix(b"\0")?; // complete
+                variable.strip_prefix(ScopeTag::VARIABLE.as_bytes())?.strip_prefix(b"=")
+            });
+            if let Some(tag) = value.and_then(&find) {
+                return TagLookup::Ours(tag);
+            }
+            if environment.is_empty() {
+                let Ok(stat) = self.stat() else { return TagLookup::Unreadable };
+                if Stat::of(&stat).is_some_and(|stat| stat.is_loading()) {
+                    return TagLookup::Unclear;
+                }
+            }
+            if last.as_ref() == Some(&environment) {
+                return TagLookup::Absent;
+            }
+            last = Some(environment);
+        }
+        TagLookup::Unclear
+    }
+
+    /// Reads the environment of a process; none if the process is gone or belongs to another user.
+    /// Fails if the system could not read the environment.
+    fn environment(self) -> io::Result<Option<Vec<u8>>> {
+        let environment = if_there(fs::read(format!("/proc/{}/environ", self.0)))?;
+        if environment.as_ref().is_some_and(|environment| !environment.is_empty()) {
+            return Ok(environment);
+        }
+        // After the first thread has ended, its environment is empty or missing, depending on the
+        // kernel.
+        if Stat::of(&self.stat()?).is_some_and(|stat| stat.is_headless()) {
+            return self.environment_of_threads().map(Some);
+        }
+        Ok(environment)
+    }
+
+    /// Returns the first environment among the threads of a process, empty if no thread has one.
+    fn environment_of_threads(self) -> io::Result<Vec<u8>> {
+        for thread in
+            if_there(fs::read_dir(format!("/proc/{}/task", self.0)))?.into_iter().flatten()
+        {
+            let environment =
+                if_there(fs::read(thread?.path().join("environ")))?.unwrap_or_default();
+            if !environment.is_empty() {
+                return Ok(environment);
+            }
+        }
+        Ok(Vec::new())
+    }
+}
+
 /// True if `/proc` lists the children of a process (Linux 3.5, unless disabled at compile time).
 /// Tested once, for both supervisor and interpreter.
 pub(crate) fn lists_children() -> bool {
@@ -45,32 +240,6 @@ pub(crate) fn lists_children() -> bool {
         let pid = std::process::id();
         fs::exists(format!("/proc/{pid}/task/{pid}/children")).unwrap_or(false)
     })
-}
-
-/// Returns the children of one thread. The list is complete if no other thread waits for the
-/// children meanwhile.
-pub(crate) fn children_of_thread(pid: i32, thread: i32) -> io::Result<Vec<i32>> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/children"))?;
-    Ok(text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect())
-}
-
-/// Returns the children of all threads of a process. The list is complete for a stopped process.
-/// Fails rather than return part of the list.
-pub(crate) fn children(pid: i32) -> io::Result<Vec<i32>> {
-    let tasks = if_there(fs::read_dir(format!("/proc/{pid}/task")))?.into_iter().flatten();
-    let mut lists = Vec::new();
-    for task in tasks {
-        lists.push(task?.path().join("children"));
-    }
-    // A thread that ends leaves its children to the first thread, whose list is therefore read
-    // last.
-    lists.reverse();
-    let mut children = Vec::new();
-    for list in lists {
-        let text = if_there(fs::read_to_string(list))?.unwrap_or_default();
-        children.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
-    }
-    Ok(children)
 }
 
 /// Returns none where `/proc` or a process is missing or hidden from this user. Returns other
@@ -90,93 +259,14 @@ pub(crate) fn has_proc() -> bool {
     if_there(fs::metadata("/proc/self/stat")).map_or(true, |found| found.is_some())
 }
 
-/// Returns a process and all its descendants. Fails rather than return part of the list.
-pub(crate) fn tree(root: i32) -> io::Result<Vec<i32>> {
-    let all = if lists_children() { None } else { Some(by_parent(&all()?)) };
-    let mut found = vec![root];
-    let mut next = 0;
-    while let Some(&pid) = found.get(next) {
-        next += 1;
-        found.extend(match &all {
-            None => children(pid)?,
-            Some(all) => all.get(&pid).cloned().unwrap_or_default(),
-        });
-    }
-    Ok(found)
-}
-
-/// Returns a process and all its ancestors. Fails rather than return part of the list.
-pub(crate) fn ancestry(pid: i32) -> io::Result<Vec<i32>> {
-    let mut found = vec![pid];
-    let mut last = pid;
-    while let Some(process) = one(last)?.filter(|process| process.parent > 0) {
-        last = process.parent;
-        found.push(last);
-    }
-    Ok(found)
-}
-
-/// True if a signal has stopped a process.
-pub(crate) fn is_stopped(pid: i32) -> bool {
-    let line = stat(pid).unwrap_or_default();
-    Stat::of(&line).is_some_and(|stat| stat.field(3) == Some("T"))
-}
-
-/// True if a process is in an uninterruptible call, or has ended but for a thread in such a call.
-pub(crate) fn hangs(pid: i32) -> bool {
-    let line = stat(pid).unwrap_or_default();
-    Stat::of(&line).is_some_and(|stat| matches!(stat.field(3), Some("D" | "Z")))
-}
-
-/// Returns device and inode of each open file of a process whose name contains `part`. Other files
-/// are not touched: their file system may hang.
-pub(crate) fn files(pid: i32, part: &[u8]) -> io::Result<Vec<(u64, u64)>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
-        let path = entry?.path();
-        let name = match fs::read_link(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => continue, // closed meanwhile
-            name => name?,
-        };
-        if name.as_os_str().as_bytes().contains_str(part) {
-            files.extend(if_there(fs::metadata(&path))?.map(|data| (data.dev(), data.ino())));
-        }
-    }
-    Ok(files)
-}
-
-/// Returns all processes. Fails rather than return part of the list.
-pub(crate) fn all() -> io::Result<Vec<ProcessEntry>> {
-    if has_proc() {
-        pids()?.into_iter().filter_map(|pid| one(pid).transpose()).collect()
-    } else {
-        from_ps()
-    }
-}
-
-/// Returns the ids of all processes. Fails rather than return part of the list.
+/// Returns the ids of all processes, none where `/proc` is missing. Fails rather than return part of
+/// the list.
 pub(crate) fn pids() -> io::Result<Vec<i32>> {
     let mut pids = Vec::new();
-    for entry in fs::read_dir("/proc")? {
+    for entry in if_there(fs::read_dir("/proc"))?.into_iter().flatten() {
         pids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
     }
     Ok(pids)
-}
-
-/// Reads a process from `/proc`; none if there is no such process. Fails if the system could not
-/// read the entry.
-pub(crate) fn one(pid: i32) -> io::Result<Option<ProcessEntry>> {
-    Ok(Stat::of(&stat(pid)?).and_then(|stat| stat.process(pid)))
-}
-
-/// Reads the `stat` line of a process, empty if there is no such process. Fails if the system could
-/// not read the line.
-pub(crate) fn stat(pid: i32) -> io::Result<String> {
-    // Read by one call: the line has some fifty numbers and a short name.
-    let mut line = [0; 2048];
-    let read = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut line));
-    let count = if_there(read)?.unwrap_or(0);
-    Ok(String::from_utf8_lossy(&line[..count]).into_owned())
 }
 
 /// Parsed `stat` line of a process, as in proc(5).
@@ -235,32 +325,6 @@ pub(crate) struct ProgramIdentity {
     environment: (u64, u64),
 }
 
-/// Returns the name of a process, or an empty string.
-pub(crate) fn name(pid: i32) -> String {
-    let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-    String::from_utf8_lossy(&name).trim_end().to_owned()
-}
-
-/// Returns the signals that a process catches or ignores, as bits from signal 1 on; zero where the
-/// system hides them.
-pub(crate) fn handled_signals(pid: i32) -> u64 {
-    signal_sets(pid, &["SigIgn:", "SigCgt:"])
-}
-
-/// Returns the signals that a process has yet to receive, in the form of [`handled_signals`].
-pub(crate) fn pending_signals(pid: i32) -> u64 {
-    signal_sets(pid, &["SigPnd:", "ShdPnd:"])
-}
-
-fn signal_sets(pid: i32, names: &[&str]) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let sets = status.lines().filter_map(|line| {
-        let set = names.iter().find_map(|name| line.strip_prefix(name))?;
-        u64::from_str_radix(set.trim(), 16).ok()
-    });
-    sets.fold(0, |all, set| all | set)
-}
-
 /// Result of reading the tag of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TagLookup {
@@ -289,117 +353,6 @@ impl TagLookup {
     }
 }
 
-/// Reads the tag of a process.
-pub(crate) fn tag(pid: i32, tagger: &Tagger) -> TagLookup {
-    tag_by(pid, |value| tagger.find(value))
-}
-
-/// Reads the tag of a process and parses its value by `find`.
-pub(crate) fn tag_by(pid: i32, find: impl Fn(&[u8]) -> Option<ScopeTag>) -> TagLookup {
-    // The text ends early when the process executes another program during the read. A missing tag
-    // is therefore accepted only after two equal reads.
-    let mut last = None;
-    for _ in 0..10 {
-        let environment = match environment(pid) {
-            Ok(Some(environment)) => environment,
-            Ok(None) => return TagLookup::Absent,
-            Err(_) => return TagLookup::Unreadable,
-        };
-        let mut variables = environment.split_inclusive(|&byte| byte == 0);
-        let value = variables.find_map(|variable| {
-            let variable = variable.strip_suffix(b"\0")?; // complete
-            variable.strip_prefix(tag::VARIABLE.as_bytes())?.strip_prefix(b"=")
-        });
-        if let Some(tag) = value.and_then(&find) {
-            return TagLookup::Ours(tag);
-        }
-        if environment.is_empty() {
-            let Ok(stat) = stat(pid) else { return TagLookup::Unreadable };
-            if Stat::of(&stat).is_some_and(|stat| stat.is_loading()) {
-                return TagLookup::Unclear;
-            }
-        }
-        if last.as_ref() == Some(&environment) {
-            return TagLookup::Absent;
-        }
-        last = Some(environment);
-    }
-    TagLookup::Unclear
-}
-
-/// Reads the environment of a process; none if the process is gone or belongs to another user.
-/// Fails if the system could not read the environment.
-fn environment(pid: i32) -> io::Result<Option<Vec<u8>>> {
-    let environment = if_there(fs::read(format!("/proc/{pid}/environ")))?;
-    if environment.as_ref().is_some_and(|environment| !environment.is_empty()) {
-        return Ok(environment);
-    }
-    // After the first thread has ended, its environment is empty or missing, depending on the
-    // kernel.
-    if Stat::of(&stat(pid)?).is_some_and(|stat| stat.is_headless()) {
-        return environment_of_threads(pid).map(Some);
-    }
-    Ok(environment)
-}
-
-/// Returns the first environment among the threads of a process, empty if no thread has one.
-fn environment_of_threads(pid: i32) -> io::Result<Vec<u8>> {
-    for thread in if_there(fs::read_dir(format!("/proc/{pid}/task")))?.into_iter().flatten() {
-        let environment = if_there(fs::read(thread?.path().join("environ")))?.unwrap_or_default();
-        if !environment.is_empty() {
-            return Ok(environment);
-        }
-    }
-    Ok(Vec::new())
-}
-
-/// Returns all processes according to `ps`; none where `ps` is missing or does not work, since
-/// another call would find no more. Fails if `ps` could not run now.
-pub(crate) fn from_ps() -> io::Result<Vec<ProcessEntry>> {
-    let arguments = ["-A", "-o", "pid=", "-o", "ppid=", "-o", "pgid=", "-o", "stat="];
-    let spawned = Command::new("ps")
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
-    let Some(mut ps) = if_there(spawned)? else { return Ok(Vec::new()) };
-    let output = ps.stdout.take();
-    // A thread reads the output: `ps` may write more than a pipe holds, and may hang.
-    let reader = std::thread::spawn(move || {
-        let mut text = Vec::new();
-        output.map_or(Ok(0), |mut output| output.read_to_end(&mut text)).map(|_| text)
-    });
-    let start = Instant::now();
-    let ended = sys::preserving_sigchld(|| {
-        loop {
-            match ps.wait_timeout(PS_SLICE) {
-                Ok(None) if start.elapsed() < PS_LIMIT => {}
-                result => return matches!(result, Ok(Some(_))),
-            }
-        }
-    });
-    if !ended {
-        let _ = ps.kill();
-        let _ = ps.wait();
-    }
-    let text = reader.join().unwrap_or_else(|_| Err(ErrorKind::Other.into()))?;
-    if !ended {
-        return Err(ErrorKind::TimedOut.into());
-    }
-    Ok(String::from_utf8_lossy(&text).lines().filter_map(parse_ps).collect())
-}
-
-fn parse_ps(line: &str) -> Option<ProcessEntry> {
-    let mut fields = line.split_ascii_whitespace();
-    let mut number = || fields.next()?.parse().ok();
-    let (pid, parent, group) = (number()?, number()?, number()?);
-    let state = fields.next()?;
-    // A process whose first thread alone has ended has several threads, shown as `l`.
-    let ended = state.starts_with('Z') && !state.contains('l');
-    Some(ProcessEntry { pid, parent, group, ended, started: 0 })
-}
-
 /// Groups process ids by parent.
 pub(crate) fn by_parent(processes: &[ProcessEntry]) -> HashMap<i32, Vec<i32>> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
@@ -412,42 +365,29 @@ pub(crate) fn by_parent(processes: &[ProcessEntry]) -> HashMap<i32, Vec<i32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::procs::few_descriptors;
-
-    #[test]
-    fn proc_and_ps_agree_about_this_process() {
-        let own = std::process::id() as i32;
-        let find = |all: Vec<ProcessEntry>| {
-            let found = all.into_iter().find(|process| process.pid == own);
-            found.map(|process| (process.parent, process.group, process.ended))
-        };
-        let listed = all().expect("a list");
-        assert!(find(listed.clone()).is_some());
-        assert_eq!(find(listed), find(from_ps().expect("ps")));
-    }
+    use crate::few_descriptors::{is_alone, none_during};
 
     #[test]
     fn an_unreadable_process_is_not_gone() {
         const NAME: &str = concat!(module_path!(), "::an_unreadable_process_is_not_gone");
-        if !few_descriptors::is_alone(NAME) {
+        if !is_alone(NAME) {
             return;
         }
         let own = std::process::id() as i32;
         let tagger = Tagger::new().expect("random numbers");
-        few_descriptors::none_during(|| {
-            assert!(one(own).is_err());
-            assert!(ancestry(own).is_err());
-            assert!(all().is_err());
-            assert!(from_ps().is_err());
-            assert!(children(own).is_err());
-            assert_eq!(tag(own, &tagger), TagLookup::Unreadable);
+        none_during(|| {
+            assert!(ProcDir(own).entry().is_err());
+            assert!(ProcDir(own).ancestry().is_err());
+            assert!(ProcessEntry::all().is_err());
+            assert!(ProcDir(own).children().is_err());
+            assert_eq!(ProcDir(own).tag(&tagger), TagLookup::Unreadable);
             assert!(has_proc());
         });
-        assert!(one(own).expect("readable").is_some());
-        assert!(one(i32::MAX).expect("readable").is_none());
-        assert_eq!(tag(own, &tagger), TagLookup::Absent);
+        assert!(ProcDir(own).entry().expect("readable").is_some());
+        assert!(ProcDir(i32::MAX).entry().expect("readable").is_none());
+        assert_eq!(ProcDir(own).tag(&tagger), TagLookup::Absent);
         let parent = std::os::unix::process::parent_id() as i32;
-        assert_eq!(ancestry(own).expect("readable")[..2], [own, parent]);
+        assert_eq!(ProcDir(own).ancestry().expect("readable")[..2], [own, parent]);
     }
 
     #[test]
@@ -457,8 +397,6 @@ mod tests {
         let found = parse(stat).expect("a process");
         assert_eq!((found.pid, found.parent, found.group, found.ended), (7, 3, 5, false));
         assert!(parse("").is_none());
-        assert_eq!(parse_ps("  12  1 12 Z+").map(|process| process.ended), Some(true));
-        assert!(parse_ps("garbage").is_none());
     }
 
     #[test]
@@ -471,10 +409,6 @@ mod tests {
             let found =
                 Stat::of(&stat).and_then(|stat| stat.process(7)).map(|process| process.ended);
             assert_eq!(found, Some(ended), "{stat}");
-        }
-        for (state, ended) in [("Sl", false), ("Z", true), ("Zl+", false), ("Zs", true)] {
-            let found = parse_ps(&format!("7 3 5 {state}")).map(|process| process.ended);
-            assert_eq!(found, Some(ended), "{state}");
         }
     }
 }

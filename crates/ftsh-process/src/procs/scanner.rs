@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::super::tag::{ScopeTag, Tagger};
-use super::list::{self, ProcessEntry, ProgramIdentity, Stat, TagLookup};
+use super::list::{ProcDir, ProcessEntry, ProgramIdentity, Stat, TagLookup, pids};
+use crate::tag::{ScopeTag, Tagger};
 
 /// Maximum number of reads of a changing list.
 const MAX_READS: usize = 20;
@@ -51,7 +51,7 @@ impl ProcessScanner {
         let (mut found, mut loading) = (Vec::new(), Vec::new());
         let mut before = std::mem::take(&mut self.tags);
         if self.since.is_none()
-            && let Ok(own) = list::one(std::process::id() as i32)
+            && let Ok(own) = ProcDir(std::process::id() as i32).entry()
         {
             self.since = own.map(|own| own.started);
         }
@@ -59,13 +59,13 @@ impl ProcessScanner {
         let mut is_certain = true;
         for look in 0..MAX_READS {
             let mut missed = false;
-            let Ok(mut pids) = list::pids() else {
+            let Ok(mut pids) = pids() else {
                 is_certain = false;
                 break;
             };
             pids.retain(|&pid| seen.insert(pid));
             for pid in pids {
-                let Ok(text) = list::stat(pid) else {
+                let Ok(text) = ProcDir(pid).stat() else {
                     is_certain = false;
                     continue;
                 };
@@ -105,7 +105,7 @@ impl ProcessScanner {
     /// program is always being loaded.
     fn loaded(&self, pid: i32, start: Instant) -> TagLookup {
         loop {
-            let tagged = list::tag(pid, &self.tagger);
+            let tagged = ProcDir(pid).tag(&self.tagger);
             if !tagged.is_open() || start.elapsed() >= LOADING_TIMEOUT {
                 return tagged;
             }
@@ -123,7 +123,7 @@ impl ProcessScanner {
             self.tags.insert(pid, (of, tag));
             return tag.map_or(TagLookup::Absent, TagLookup::Ours);
         }
-        let tagged = list::tag(pid, &self.tagger);
+        let tagged = ProcDir(pid).tag(&self.tagger);
         // A program executed meanwhile is noticed by the next scan.
         if !tagged.is_open() {
             self.tags.extend(program.map(|program| (pid, (program, tagged.ours()))));
@@ -138,14 +138,13 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
-    use crate::tag::VARIABLE;
     use ftsh_machine::effect::ScopeId;
 
     #[test]
     fn a_tag_is_read_once_for_each_program() {
         let tagger = Tagger::new().expect("random numbers");
         let mut scanner = ProcessScanner::new(tagger.clone());
-        let tag = |scope| format!("{VARIABLE}={}", tagger.value(ScopeId(scope), ""));
+        let tag = |scope| format!("{}={}", ScopeTag::VARIABLE, tagger.value(ScopeId(scope), ""));
         // Each line of input makes the process execute the next program: without a tag, with one,
         // with another.
         let wait = "echo; read line";
@@ -153,7 +152,7 @@ mod tests {
         let next = format!("{wait}; exec env '{}' sh -c \"$1\"", tag(3));
         let mut child = Command::new("sh")
             .args(["-c", &next, "sh", &last])
-            .env_remove(VARIABLE)
+            .env_remove(ScopeTag::VARIABLE)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

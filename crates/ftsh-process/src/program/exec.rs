@@ -15,10 +15,10 @@ use nix::errno::Errno;
 use nix::sys::stat::Mode;
 use nix::unistd::{AccessFlags, access};
 
-use super::super::fds::FdTable;
-use super::super::fds::buffer::FileBuffer;
-use super::super::os::umask::umask as own_umask;
 use super::spawn::{ProgramSpec, SHELL, interpreter, is_text, start_of};
+use crate::buffers::FileBuffer;
+use crate::descriptors::FdTable;
+use crate::system::umask as own_umask;
 use ftsh_machine::effect::Umask;
 use ftsh_machine::event::{SpawnError, SpawnErrorKind};
 use ftsh_sys as sys;

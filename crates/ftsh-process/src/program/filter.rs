@@ -16,9 +16,9 @@ use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::close;
 
-use super::super::fds::FdError;
-use super::super::fds::buffer::FileBuffer;
-use super::super::os::workers::Control;
+use crate::buffers::FileBuffer;
+use crate::paths::FdError;
+use crate::workers::Control;
 use ftsh_machine::effect::FilterCall;
 use ftsh_machine::event::Reply;
 use ftsh_machine::size::can_allocate;
@@ -40,7 +40,7 @@ const WORD_OVERHEAD: usize = 64;
 const PANICKED: i32 = 101;
 
 /// Executes a filter, and returns its results.
-pub(crate) fn results(call: &FilterCall, control: &Control) -> Result<Reply, FdError> {
+pub(crate) fn filter_results(call: &FilterCall, control: &Control) -> Result<Reply, FdError> {
     let output = FileBuffer::new().map_err(FdError::Filter)?;
     let pid = start(call, &output).map_err(FdError::Filter)?;
     let ended = loop {
@@ -127,12 +127,12 @@ fn split_word(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// True if a command line requests the execution of a filter.
-pub fn is_requested(words: &[OsString]) -> bool {
+pub fn is_filter(words: &[OsString]) -> bool {
     words.first().is_some_and(|word| word == OPTION)
 }
 
 /// Executes the filter of standard input, and writes the results to standard output.
-pub fn serve(words: &[OsString]) -> ! {
+pub fn serve_filter(words: &[OsString]) -> ! {
     std::panic::set_hook(Box::new(|_| sys::exit_now(PANICKED)));
     sys::die_with_parent();
     let parent = words.get(1).and_then(|word| word.to_str()?.parse().ok());

@@ -1,8 +1,12 @@
 //! Search for programs, their start, replacement of the shell by a program, and filters of `json`.
 
 mod exec;
-pub(crate) mod filter;
+mod filter;
+mod reader;
 mod spawn;
 
 pub(crate) use self::exec::Replacement;
+pub(crate) use self::filter::filter_results;
+pub use self::filter::{is_filter, serve_filter};
+pub(crate) use self::reader::{DaemonPipe, start_reader};
 pub(crate) use self::spawn::{ProgramCache, ProgramSpec, StartedProgram};

@@ -13,10 +13,10 @@ use bstr::{BStr, BString, ByteSlice};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access, geteuid};
 
-use super::super::fds::FdTable;
-use super::super::fds::path::TaskDirectory;
-use super::super::os::umask::umask as own_umask;
-use super::super::views::OpenView;
+use crate::descriptors::FdTable;
+use crate::paths::TaskDirectory;
+use crate::system::umask as own_umask;
+use crate::views::OpenView;
 use ftsh_machine::effect::{Environment, Umask};
 use ftsh_machine::event::{SpawnError, SpawnErrorKind};
 use ftsh_sys as sys;

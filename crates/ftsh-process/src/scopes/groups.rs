@@ -7,12 +7,12 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use super::super::procs::list::{self, ProcessEntry};
-use super::super::tag::ScopeTag;
 use super::containment::{Containment, StrayProcess};
 use super::emptying::FIRST_INTERVAL;
 use super::system::ScopeQueries;
 use super::tree::Tree;
+use crate::procs::{ProcessEntry, by_parent};
+use crate::tag::ScopeTag;
 use ftsh_machine::effect::ScopeId;
 
 /// Longest interval between two checks: the end of an orphan is not reported.
@@ -145,7 +145,7 @@ impl Containment for Groups {
         self.tagged =
             tagged.map(|(pid, tag)| (pid, (tree.current_owner(tag.scope), tag))).collect();
         let processes: Vec<ProcessEntry> = all.into_iter().map(|(process, _)| process).collect();
-        self.children = list::by_parent(&processes);
+        self.children = by_parent(&processes);
         self.processes = processes.into_iter().map(|process| (process.pid, process)).collect();
         let (end, after) = system.clock();
         self.last = Some(LastScan { end, took: after.saturating_sub(before) });

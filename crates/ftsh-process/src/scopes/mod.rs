@@ -4,6 +4,7 @@
 //! returns actions (processes to signal, results to report). It starts and signals no processes
 //! itself, so tests can try any order of events.
 
+mod actions;
 mod containment;
 mod emptying;
 mod groups;
@@ -16,55 +17,15 @@ mod tree;
 
 use std::time::Instant;
 
+pub(crate) use self::actions::{EndStep, EndedCommand, ScopeAction};
 pub(crate) use self::system::{OrphanList, ScopeQueries};
 
 use self::containment::Containment;
 use self::groups::Groups;
 use self::subreaper::Subreaper;
 use self::tree::Tree;
-use super::tag::LimitGrants;
+use crate::tag::LimitGrants;
 use ftsh_machine::effect::{ProcessId, ScopeId, Signal};
-use ftsh_machine::record::LogEvent;
-
-/// Action for the driver. Actions must be performed in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ScopeAction {
-    /// Send a signal and SIGCONT to a process or, if negative, to a group.
-    Signal(i32, Signal),
-    /// Send SIGKILL to the group of a command whose scope was closed before the start.
-    KillGroup(i32),
-    /// Kill processes with all their descendants, and call [`ScopeTree::killed`] with the result.
-    KillTrees(ScopeId, Vec<i32>),
-    /// Prevent the start of a command. If the start has not begun, the command is over.
-    Cancel(ProcessId),
-    /// Report that a scope is empty, or was given up.
-    Emptied(ScopeId),
-    /// Write an event to the log.
-    Log(LogEvent),
-}
-
-/// Step towards the end of everything in a scope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EndStep {
-    /// First signal of the scopes: SIGTERM, or the signal that was set.
-    First,
-    /// SIGTERM where the first signal was another one.
-    Escalate,
-    /// SIGKILL.
-    Kill {
-        /// True if killing is never given up.
-        strong: bool,
-    },
-}
-
-/// Command that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct EndedCommand {
-    /// Scope of the command.
-    pub scope: ScopeId,
-    /// True if the machine waits for the end of the command.
-    pub is_awaited: bool,
-}
 
 /// All scopes with their processes, and the progress of emptying.
 pub(crate) struct ScopeTree {

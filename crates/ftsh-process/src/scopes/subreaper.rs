@@ -7,11 +7,11 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use super::super::procs::list::TagLookup;
-use super::ScopeAction;
+use super::actions::ScopeAction;
 use super::containment::{Containment, StrayProcess};
 use super::system::ScopeQueries;
 use super::tree::Tree;
+use crate::procs::TagLookup;
 use ftsh_machine::effect::ScopeId;
 use ftsh_machine::record::LogEvent;
 

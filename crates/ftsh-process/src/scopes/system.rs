@@ -3,8 +3,8 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::super::procs::list::{ProcessEntry, TagLookup};
-use super::super::tag::ScopeTag;
+use crate::procs::{ProcessEntry, TagLookup};
+use crate::tag::ScopeTag;
 use ftsh_machine::effect::ProcessId;
 
 /// Source of information about processes.

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use super::super::procs::list::TagLookup;
+use super::ScopeTree;
+use super::actions::ScopeAction;
 use super::containment::StrayProcess;
 use super::emptying::{Emptying, FIRST_INTERVAL};
 use super::system::ScopeQueries;
 use super::tree::Member;
-use super::{ScopeAction, ScopeTree};
+use crate::procs::TagLookup;
 use ftsh_machine::effect::{ProcessId, ScopeId, Signal};
 use ftsh_machine::record::LogEvent;
 

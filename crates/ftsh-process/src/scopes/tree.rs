@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
-use super::ScopeAction;
+use super::actions::ScopeAction;
 use super::emptying::Emptying;
 use super::system::ScopeQueries;
 use ftsh_machine::effect::{ProcessId, ScopeId, Signal};

@@ -19,9 +19,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::time::TimeSpec;
 
-use super::super::fds::buffer::file_on_disk;
-use super::super::os::reader::{DaemonPipe, start_reader};
 use super::spill::SpillBuffer;
+use crate::buffers::file_on_disk;
+use crate::program::{DaemonPipe, start_reader};
 use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
 use ftsh_sys::os_error::plain;

@@ -10,7 +10,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-use super::super::os::locks::{self, Bytes, one};
+use crate::locks::{self, Bytes, one};
 use ftsh_sys as sys;
 
 const INTERPRETER: Bytes = one(1 << 62);

@@ -29,18 +29,19 @@ use std::sync::{Arc, OnceLock};
 use nix::unistd::{Pid, setpgid};
 
 use self::process::SupervisorProcess;
-use super::control::SharedDeadline;
-use super::os::workers;
-use super::procs::features::become_subreaper;
-use super::procs::list;
-use super::program::Replacement;
-use super::tag::Tagger;
-use super::tty::TerminalRestore;
+use crate::control::SharedDeadline;
+use crate::kill::become_subreaper;
+use crate::procs::ProcDir;
+use crate::program::Replacement;
+use crate::tag::Tagger;
+use crate::tty::TerminalRestore;
+use crate::workers;
 use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
 
 pub use self::capture::OutputCapture;
 pub use self::liveness_locks::{LivenessLocks, ShellLiveness, liveness};
+pub use self::process::AtEnd;
 
 /// The interpreter's connection to its supervisor.
 pub struct Supervision {
@@ -51,9 +52,6 @@ pub struct Supervision {
     tagger: Tagger,
     options: SupervisorOptions,
 }
-
-/// Action at the end of a shell.
-pub type AtEnd = Rc<dyn Fn(CommandStatus)>;
 
 /// Options of a supervisor.
 #[derive(Clone, Default)]
@@ -184,7 +182,7 @@ pub fn supervise(
     // Children started before this program was executed do not belong to this shell.
     let pid = std::process::id() as i32;
     let has_none = sys::has_no_children();
-    let preexisting = if has_none { Ok(Vec::new()) } else { list::children(pid) };
+    let preexisting = if has_none { Ok(Vec::new()) } else { ProcDir(pid).children() };
     let (Ok((ours, theirs)), Ok(tagger), Ok(preexisting_children)) =
         (sockets(), Tagger::new(), preexisting)
     else {

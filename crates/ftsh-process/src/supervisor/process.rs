@@ -7,26 +7,25 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::super::cleanup::sweep_interpreter;
-use super::super::control::SharedDeadline;
-use super::super::os::alarm::{ALARM, DeadlineAlarm};
-use super::super::os::cgroup::KillCount;
-use super::super::os::ending;
-use super::super::os::signal::is_ending;
-use super::super::procs::kill_tree;
-use super::super::procs::shutdown_sweep::ShutdownSweep;
-use super::super::program::Replacement;
-use super::super::tag::Tagger;
-use super::super::tty::TerminalRestore;
-use super::AtEnd;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::getpgrp;
+
 use super::capture::{OutputCapture, WaitingWriter};
+use crate::cleanup::sweep_interpreter;
+use crate::control::SharedDeadline;
+use crate::events::{ALARM, DeadlineAlarm, is_ending};
+use crate::kill::{ShutdownSweep, stop_and_kill};
+use crate::program::Replacement;
+use crate::system::{KillCount, command_status};
+use crate::tag::Tagger;
+use crate::tty::TerminalRestore;
 use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
 use ftsh_sys::Parcel;
 use ftsh_sys::os_error::plain;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::unistd::getpgrp;
+/// Action at the end of a shell.
+pub type AtEnd = Rc<dyn Fn(CommandStatus)>;
 
 /// Duration of short runs, which need no count of out-of-memory kills.
 const SHORT_RUN: Duration = Duration::from_millis(20);
@@ -228,7 +227,7 @@ fn forward_signals(
         if limit.has_come(&mut alarm) {
             // Kills its descendants too: where no signal reaches the interpreter, its children may
             // still run.
-            kill_tree::stop_and_kill(&[interpreter]);
+            stop_and_kill(&[interpreter]);
         }
     };
     limit.into_iter().for_each(&mut check_deadline);
@@ -245,7 +244,7 @@ fn forward_signals(
         let change = sys::wait_for(interpreter, true);
         let end = match change {
             Ok(Some((_, sys::ChildChange::Ended(ended)))) => {
-                Some(End { status: ending::status(ended), is_left: false })
+                Some(End { status: command_status(ended), is_left: false })
             }
             Ok(None) => sent_status().map(|status| End { status, is_left: !ends(interpreter) }),
             _ => None,

@@ -7,7 +7,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use super::scope_tag;
+use super::scope_tag::{ScopeTag, TagEntry, entries, lives};
 
 /// Time that each shell reserves: its own kill timeout is longer by this than that of the shells
 /// inside.
@@ -52,12 +52,12 @@ impl KillTimeout {
     /// result is longer than the value if shells around this process that reserved a part have
     /// ended.
     pub fn inherited(time: Duration) -> Self {
-        let tag = std::env::var_os(scope_tag::VARIABLE).unwrap_or_default();
-        Self::from_tag(time, tag.as_bytes(), scope_tag::lives)
+        let tag = std::env::var_os(ScopeTag::VARIABLE).unwrap_or_default();
+        Self::from_tag(time, tag.as_bytes(), lives)
     }
 
-    fn from_tag(time: Duration, tag: &[u8], lives: impl Fn(&scope_tag::TagEntry) -> bool) -> Self {
-        let shells: Vec<scope_tag::TagEntry> = scope_tag::entries(tag).collect();
+    fn from_tag(time: Duration, tag: &[u8], lives: impl Fn(&TagEntry) -> bool) -> Self {
+        let shells: Vec<TagEntry> = entries(tag).collect();
         let last = shells.last().and_then(|shell| shell.notes.split(';').find_map(Self::parse));
         match last {
             Some(last) if last.time() == time => {
@@ -91,7 +91,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn remaining(seconds: u32, tag: &str, living: &[&str]) -> Duration {
-        let lives = |shell: &scope_tag::TagEntry| living.contains(&shell.run);
+        let lives = |shell: &TagEntry| living.contains(&shell.run);
         KillTimeout::from_tag(SECOND * seconds, tag.as_bytes(), lives).time()
     }
 

@@ -17,13 +17,10 @@ use std::os::unix::fs::FileExt;
 
 use bstr::BString;
 
-use super::scope_tag::{self, Tagger};
+use super::scope_tag::{ScopeTag, Tagger, entries};
 use ftsh_machine::effect::ScopeId;
 use ftsh_machine::time::Deadline;
 use ftsh_sys as sys;
-
-/// Environment variable with a time limit, in the form of [`super::passed_deadline`].
-pub(crate) const VARIABLE: &str = "FTSH_DEADLINE";
 
 /// Maximum number of grants in a tag: those with the earliest limits.
 const MAX_GRANTS: usize = 8;
@@ -48,6 +45,9 @@ struct Grant {
 }
 
 impl LimitGrants {
+    /// Environment variable with a time limit, in the form of [`super::passed_deadline`].
+    pub(crate) const VARIABLE: &str = "FTSH_DEADLINE";
+
     /// Grants a limit to the commands of a scope.
     fn add(&mut self, key: &Tagger, scope: ScopeId, limit: Deadline) {
         if let Some(given) = self.granted.get_mut(&scope) {
@@ -167,8 +167,8 @@ fn is_open(limit_grants: &LimitGrant) -> bool {
 
 /// Returns the inherited limit, if a limit is still valid.
 fn inherited() -> Option<OsString> {
-    let inherited = std::env::var_os(VARIABLE)?;
-    let scope_tag = std::env::var_os(scope_tag::VARIABLE).unwrap_or_default();
+    let inherited = std::env::var_os(LimitGrants::VARIABLE)?;
+    let scope_tag = std::env::var_os(ScopeTag::VARIABLE).unwrap_or_default();
     governing(inherited.as_bytes(), scope_tag.as_bytes(), is_open).map(OsString::from_vec)
 }
 
@@ -179,7 +179,7 @@ fn governing(
     scope_tag: &[u8],
     holds: impl Fn(&LimitGrant) -> bool,
 ) -> Option<Vec<u8>> {
-    let grants = scope_tag::entries(scope_tag).flat_map(|entry| {
+    let grants = entries(scope_tag).flat_map(|entry| {
         entry.notes.split(';').filter_map(move |note| LimitGrant::parse(entry.run, note))
     });
     let grants: Vec<LimitGrant> = grants.collect();
@@ -200,8 +200,8 @@ fn governing(
 /// Removes an inherited limit whose attempt has ended from the environment. Has no effect once the
 /// process has several threads.
 pub fn remove_expired_limit() {
-    if std::env::var_os(VARIABLE).is_some() {
-        sys::set_variable(VARIABLE, inherited());
+    if std::env::var_os(LimitGrants::VARIABLE).is_some() {
+        sys::set_variable(LimitGrants::VARIABLE, inherited());
     }
 }
 

@@ -2,8 +2,8 @@
 //! limit, and their kill timeout.
 
 mod kill_timeout;
-pub(crate) mod limit_grants;
-pub(crate) mod passed_deadline;
+mod limit_grants;
+mod passed_deadline;
 mod scope_tag;
 
 pub use self::kill_timeout::KillTimeout;
@@ -11,4 +11,4 @@ pub(crate) use self::limit_grants::LimitGrants;
 pub use self::limit_grants::remove_expired_limit;
 pub(crate) use self::passed_deadline::LimitTexts;
 pub use self::passed_deadline::{LimitClocks, PassedDeadline};
-pub(crate) use self::scope_tag::{ScopeTag, Tagger, VARIABLE, find, innermost};
+pub(crate) use self::scope_tag::{ScopeTag, Tagger};

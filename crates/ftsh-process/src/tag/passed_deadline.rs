@@ -12,7 +12,7 @@ use std::time::Duration;
 use bstr::BString;
 use nix::time::ClockId;
 
-use super::super::os::clock::{RunClock, boot_id, since_1970};
+use crate::clock::{RunClock, boot_id, since_1970};
 use ftsh_machine::time::Time;
 use ftsh_syntax::duration::Unit;
 

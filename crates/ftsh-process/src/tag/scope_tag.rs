@@ -10,10 +10,6 @@ use nix::errno::Errno::ESRCH;
 use ftsh_machine::effect::ScopeId;
 use ftsh_sys as sys;
 
-/// Environment variable of the tag. Its value is a list of `run.scope;note;note`, outermost shell
-/// first.
-pub(crate) const VARIABLE: &str = "FTSH_SCOPE";
-
 /// Creates and recognizes the tags of one run. The run's name is unique and cannot be guessed:
 /// without a subreaper, every process whose tag contains the name is killed with the run.
 #[derive(Clone, Debug)]
@@ -37,7 +33,7 @@ pub struct ScopeTag {
 impl Tagger {
     /// Creates a name for this process's run. Fails if the system has no random numbers.
     pub fn new() -> io::Result<Self> {
-        let scope_tag = std::env::var_os(VARIABLE).unwrap_or_default();
+        let scope_tag = std::env::var_os(ScopeTag::VARIABLE).unwrap_or_default();
         // Entries of ended runs are dropped. Otherwise the list would grow without bound where each
         // shell leaves another one running.
         let around = entries(scope_tag.as_bytes()).filter(lives).map(|entry| entry.text);
@@ -60,23 +56,29 @@ impl Tagger {
 
     /// Parses a tag; none if the tag does not mention this run.
     pub fn find(&self, value: &[u8]) -> Option<ScopeTag> {
-        find(value, |run| run == self.name)
+        ScopeTag::find(value, |run| run == self.name)
     }
 }
 
-/// Parses a tag, relative to the first run accepted by `is_meant`.
-pub(crate) fn find(value: &[u8], is_meant: impl Fn(&str) -> bool) -> Option<ScopeTag> {
-    let mut entries = entries(value);
-    let scope = entries.find(|entry| is_meant(entry.run))?.scope;
-    let shell = entries.next();
-    let depth = shell.iter().len() + entries.count();
-    Some(ScopeTag { scope, depth, shell: shell.and_then(|shell| shell.pid()) })
-}
+impl ScopeTag {
+    /// Environment variable of the tag. Its value is a list of `run.scope;note;note`, outermost shell
+    /// first.
+    pub(crate) const VARIABLE: &str = "FTSH_SCOPE";
 
-/// Parses a tag, relative to the innermost shell.
-pub(crate) fn innermost(value: &[u8]) -> Option<ScopeTag> {
-    let scope = entries(value).last()?.scope;
-    Some(ScopeTag { scope, depth: 0, shell: None })
+    /// Parses a tag, relative to the first run accepted by `is_meant`.
+    pub(crate) fn find(value: &[u8], is_meant: impl Fn(&str) -> bool) -> Option<ScopeTag> {
+        let mut entries = entries(value);
+        let scope = entries.find(|entry| is_meant(entry.run))?.scope;
+        let shell = entries.next();
+        let depth = shell.iter().len() + entries.count();
+        Some(ScopeTag { scope, depth, shell: shell.and_then(|shell| shell.pid()) })
+    }
+
+    /// Parses a tag, relative to the innermost shell.
+    pub(crate) fn innermost(value: &[u8]) -> Option<ScopeTag> {
+        let scope = entries(value).last()?.scope;
+        Some(ScopeTag { scope, depth: 0, shell: None })
+    }
 }
 
 /// Entry of one shell in a tag.
@@ -140,6 +142,6 @@ mod tests {
         assert_eq!(inner.find(&value), Some(ScopeTag { scope: ScopeId(7), depth: 0, shell: None }));
         assert_eq!(inner.find(b"1-1.5"), None);
         assert_eq!(outer.find(b"1-1.x"), None);
-        assert_eq!(innermost(&value).map(|scope_tag| scope_tag.scope), Some(ScopeId(7)));
+        assert_eq!(ScopeTag::innermost(&value).map(|scope_tag| scope_tag.scope), Some(ScopeId(7)));
     }
 }

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp};
 
-use super::super::procs::{TerminalActivity, list, terminal_activity};
 use super::key_monitor::KeySignalMonitor;
 use super::keys::Keys;
 use super::queue::{TerminalQueue, TerminalUse};
 use super::restore::settings;
+use crate::procs::{ProcDir, TerminalActivity, terminal_activity};
 use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
 
@@ -81,7 +81,7 @@ impl Terminal {
         if current == self.own || Some(current.as_raw()) == self.held() {
             return Ok(true);
         }
-        Ok(list::ancestry(current.as_raw())?.contains(&Pid::this().as_raw()))
+        Ok(ProcDir(current.as_raw()).ancestry()?.contains(&Pid::this().as_raw()))
     }
 
     /// Returns the group that the shell has put in the foreground.
@@ -141,7 +141,7 @@ impl Terminal {
     /// between its end and its reaping.
     pub(crate) fn note_handled_signals(&mut self, pid: i32) {
         if let Some(holder) = self.holder.as_mut().filter(|holder| holder.group == pid) {
-            holder.handled_signals |= list::handled_signals(pid);
+            holder.handled_signals |= ProcDir(pid).handled_signals();
         }
     }
 
@@ -150,7 +150,7 @@ impl Terminal {
     /// key.
     pub(crate) fn look(&mut self, now: Instant) {
         if let Some(holder) = self.holder.as_mut().filter(|holder| holder.look <= now) {
-            holder.handled_signals |= list::handled_signals(holder.group);
+            holder.handled_signals |= ProcDir(holder.group).handled_signals();
             holder.look = now + now.duration_since(holder.since).max(FIRST_INTERVAL);
         }
     }
@@ -255,12 +255,12 @@ impl ForegroundCommand {
     /// True if the command still needs the terminal, whose modes are these: it reads from the
     /// terminal, has changed the modes, or did either recently.
     fn keeps(&mut self, modes: Option<&Termios>, now: Instant) -> bool {
-        if list::is_stopped(self.group) {
+        if ProcDir(self.group).is_stopped() {
             return false;
         }
         let has_changed = modes.map(settings) != self.modes.as_ref().map(settings);
         // A command whose processes cannot be listed may be reading.
-        let activity = || match list::tree(self.group) {
+        let activity = || match ProcDir(self.group).tree() {
             Ok(tree) => terminal_activity(&tree),
             Err(_) => TerminalActivity::Reading,
         };

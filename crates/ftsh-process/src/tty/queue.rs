@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::super::procs::TerminalActivity;
+use crate::procs::TerminalActivity;
 
 /// Interval between two checks of the foreground command while another command waits.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);

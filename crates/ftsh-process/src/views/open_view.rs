@@ -4,10 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use crate::cleanup::{Note, NoteKind, Registry};
 use ftsh_layers::{Attempt, CommitFailure, CommitRecord, CoverError, Directories};
 use nix::errno::Errno;
 
-use crate::cleanup::{Note, NoteKind, Registry};
 use ftsh_sys as sys;
 use ftsh_sys::Launch;
 

@@ -10,8 +10,8 @@ use nix::sys::signal::kill;
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
-use super::super::os::resources::kilobytes;
-use super::super::procs::list;
+use crate::procs::{ProcDir, ProcessEntry, by_parent, lists_children};
+use crate::system::kilobytes;
 use ftsh_sys as sys;
 
 /// Work that a process has done so far.
@@ -89,14 +89,14 @@ pub(crate) struct SystemReader;
 impl ProcessReader for SystemReader {
     fn family(&mut self, roots: &[i32]) -> io::Result<Vec<i32>> {
         let by_parent =
-            if list::lists_children() { None } else { Some(list::by_parent(&list::all()?)) };
+            if lists_children() { None } else { Some(by_parent(&ProcessEntry::all()?)) };
         let mut seen: HashSet<i32> = roots.iter().copied().collect();
         let mut found: Vec<i32> = seen.iter().copied().collect();
         let mut next = 0;
         while let Some(&pid) = found.get(next) {
             next += 1;
             let children = match &by_parent {
-                None => list::children(pid)?,
+                None => ProcDir(pid).children()?,
                 Some(all) => all.get(&pid).cloned().unwrap_or_default(),
             };
             found.extend(children.into_iter().filter(|pid| seen.insert(*pid)));
@@ -140,7 +140,7 @@ impl ProcessReader for SystemReader {
     }
 
     fn name(&mut self, pid: i32) -> String {
-        list::name(pid)
+        ProcDir(pid).name()
     }
 }
 

@@ -10,11 +10,11 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::read;
 
-use super::super::os::signal::editor_signals;
-use super::super::os::workers::set_readable;
 use super::memory::{MemorySample, sample};
 use super::progress::Progress;
 use super::reading::{ProcessReader, SystemReader};
+use crate::events::editor_signals;
+use crate::workers::set_readable;
 use ftsh_machine::effect::{ScopeId, Watch};
 use ftsh_machine::event::MemoryUse;
 use ftsh_sys as sys;

@@ -10,15 +10,16 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::cleanup::{Cleanup, NoteKind, Registry, not_removed};
-use crate::fds::path::TaskDirectory;
-use crate::fds::{Fd, FdError, FdTables, Need, Plan, TreePosition, commit, commit_view};
+use crate::cleanup::{Cleanup, NoteKind, Registry};
+use crate::descriptors::{Fd, TreePosition};
+use crate::fds::{FdTables, Need, Plan};
 use crate::input_spool::{FEED, InputSpools};
 use crate::jobs::{JobResult, Reactor, Relays};
-use crate::os::reader::{DaemonPipe, start_reader};
-use crate::os::workers::Control;
-use crate::program::ProgramSpec;
+use crate::paths::{FdError, TaskDirectory};
+use crate::program::{DaemonPipe, ProgramSpec, start_reader};
+use crate::staged::{commit_files, commit_view};
 use crate::views::Views;
+use crate::workers::Control;
 use ftsh_machine::effect::{
     BeginView, BufferId, Directory, FdChange, FdSource, IoId, OperationId, ScratchId, StagedFileId,
     Umask, ViewId,
@@ -244,7 +245,7 @@ impl Tables {
         }
         let registry = self.cleanup.registry.clone();
         reactor.operate(operation, move |control| {
-            JobResult::Reply(commit::commit(&staged_files, &registry, control))
+            JobResult::Reply(commit_files(&staged_files, &registry, control))
         });
     }
 
@@ -274,7 +275,7 @@ impl Tables {
         let (view, files) = (self.views.get(view), self.io.staged_files(files));
         let registry = self.cleanup.registry.clone();
         reactor.operate(operation, move |control| {
-            JobResult::Reply(commit_view::commit(&view, &files, is_inner, &registry, control))
+            JobResult::Reply(commit_view(&view, &files, is_inner, &registry, control))
         });
     }
 
@@ -300,7 +301,7 @@ impl Tables {
         // Without a worker, the end of the run removes the directory.
         reactor.submit_unattended(move |_| match scratch.remove(&registry) {
             Ok(()) => JobResult::Cancelled,
-            Err((path, error)) => JobResult::Left(vec![not_removed(&path, &error)]),
+            Err(note) => JobResult::Left(vec![note]),
         });
     }
 }

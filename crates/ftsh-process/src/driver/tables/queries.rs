@@ -5,15 +5,15 @@ use std::os::unix::ffi::OsStringExt;
 use bstr::BString;
 
 use super::Tables;
+use crate::buffers::FileBuffer;
 use crate::cleanup::scratch_place;
+use crate::clock::{local_time, since_1970};
 use crate::durations::DurationRecorder;
-use crate::fds::buffer::FileBuffer;
-use crate::fds::path::TaskDirectory;
-use crate::fds::{Amount, FdError, ended, files, stream};
+use crate::files::{answer, answer_now, has_ended};
 use crate::jobs::{JobResult, Reactor};
-use crate::os::clock::since_1970;
-use crate::os::local_time;
-use crate::program::filter;
+use crate::paths::{FdError, TaskDirectory};
+use crate::program::filter_results;
+use crate::stream::{self, Amount};
 use ftsh_machine::effect::{BufferId, Directory, IoId, OperationId, Query, ScratchId, Sink};
 use ftsh_machine::event::Reply;
 use ftsh_machine::size::{MAX_VALUE_LEN, ValueTooLong};
@@ -40,7 +40,7 @@ impl Tables {
             Query::Clock => reactor.answer(operation, Ok(Reply::clock(since_1970()))),
             // The rules of a time zone need more stack than a worker has.
             Query::LocalTime(wanted) => {
-                let text = local_time::text(&wanted).map(|text| Reply::Text(text.into()));
+                let text = local_time(&wanted).map(|text| Reply::Text(text.into()));
                 reactor.answer(operation, text.map_err(FdError::LocalTime));
             }
             Query::Tail(sinks, most) => self.tail(reactor, operation, &sinks, most),
@@ -60,15 +60,15 @@ impl Tables {
             }
             Query::Filter(call) => {
                 reactor.operate(operation, move |control| {
-                    JobResult::Reply(filter::results(&call, control))
+                    JobResult::Reply(filter_results(&call, control))
                 });
             }
             query => {
-                if let Some(reply) = files::answer_now(&directory, &query) {
+                if let Some(reply) = answer_now(&directory, &query) {
                     return reactor.answer(operation, Ok(reply));
                 }
                 reactor.operate(operation, move |control| {
-                    JobResult::Reply(files::answer(&directory, &query, control))
+                    JobResult::Reply(answer(&directory, &query, control))
                 });
             }
         }
@@ -141,7 +141,7 @@ impl Tables {
     fn query_input_end(&mut self, reactor: &mut Reactor, operation: OperationId, io: IoId) {
         let table = self.io.table(io);
         let known = table.and_then(|table| self.spools.has_ended(table));
-        let is_so = || table.and_then(|table| table.get(0)).is_some_and(ended::has_ended);
+        let is_so = || table.and_then(|table| table.get(0)).is_some_and(has_ended);
         let has_ended = known.unwrap_or_else(is_so);
         reactor.answer(operation, Ok(Reply::Truth(has_ended)));
     }

@@ -156,7 +156,7 @@ each_alone! {
 
     fn a_command_has_the_umask_that_it_is_given(world) {
         let place = tempfile::tempdir().expect("a directory");
-        let own = crate::umask();
+        let own = crate::system::umask();
         for (umask, seen) in [(None, own), (Some(0), 0), (Some(0o077), 0o077), (Some(own), own)] {
             world.umask = umask;
             let (end, output) = world.output(shell("umask"));
@@ -169,7 +169,7 @@ each_alone! {
                 assert_eq!(world.end_of(process), "exit 0");
                 let mode = path.metadata().expect("a file").permissions().mode();
                 assert_eq!(mode & 0o777, u32::from(0o666 & !seen));
-                assert_eq!(crate::umask(), own);
+                assert_eq!(crate::system::umask(), own);
             }
             // Its permissions stay, whichever process writes to the file.
             world.umask = Some(0);

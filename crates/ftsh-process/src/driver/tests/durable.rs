@@ -3,6 +3,8 @@
 
 #![allow(unsafe_code)]
 
+use crate::descriptors::{Fd, FdTable};
+use crate::procs::ProcDir;
 use ftsh_machine::time::Deadline;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,8 +12,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::*;
-use crate::fds::{Fd, FdTable};
-use crate::procs::list;
 use ftsh_machine::Outcome;
 use ftsh_machine::channels::Passed;
 use ftsh_machine::driver::{BufferPart, Durable, Interactive};
@@ -338,7 +338,7 @@ each_alone! {
             let signals = "kill -STOP $$; kill -TERM $PPID; kill -STOP $$; kill -TERM $$";
             let process = world.start(shell(signals));
             let pid = world.pid_of(process);
-            let stops = || list::stat(pid).expect("a line").contains(") T");
+            let stops = || ProcDir(pid).stat().expect("a line").contains(") T");
             until("it doesn't stop", stops);
             // The loop awaited the start, and must not take the signal.
             sys::kill(pid, libc::SIGCONT).expect("it is there");

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use super::*;
-use crate::fds::{Fd, FdTable};
+use crate::descriptors::{Fd, FdTable};
 use ftsh_machine::effect::{PipeId, SpoolId};
 
 /// Tables: the outer one, and those of attempts.

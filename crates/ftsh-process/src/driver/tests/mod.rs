@@ -1,12 +1,15 @@
 //! Driver tests on the real system.
 //!
 //! A driver owns its process's signals and children. Each test therefore runs in a process of its
-//! own, once with the system's features and once with the portable fallback.
+//! own, with all features of the system and without some.
 
 mod channels;
 mod commands;
 mod durable;
 mod input_spools;
+#[expect(unsafe_code, reason = "a filter of system calls")]
+#[path = "../../../../../tests/support/old_kernel.rs"]
+mod old_kernel;
 mod redirects;
 mod scopes;
 mod transactions;
@@ -20,8 +23,9 @@ use std::time::{Duration, Instant};
 use bstr::BString;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
-use super::{Attachments, ProcessConfig, ProcessDriver};
-
+use self::old_kernel::take_features;
+use crate::driver::ProcessDriver;
+use crate::driver::config::{Attachments, ProcessConfig};
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{
     Action, BufferId, Directory, Effect, FdChange, FdSource, IoId, OperationId, ProcessId, Query,
@@ -30,6 +34,13 @@ use ftsh_machine::effect::{
 use ftsh_machine::event::{CommandStatus, Event, Refusal, Reply};
 use ftsh_machine::time::{Deadline, Time};
 use ftsh_sys as sys;
+
+/// Environment variable with the way of a test: the features of the system that are missing.
+const WAY: &str = "FTSH_TEST_WAY";
+
+fn way() -> String {
+    std::env::var(WAY).unwrap_or_default()
+}
 
 /// Upper bound of any step.
 const LONG: Duration = Duration::from_secs(20);
@@ -55,18 +66,19 @@ fn alone_with(path: &str, attachments: impl FnOnce() -> Attachments, body: fn(&m
     if std::env::var_os("FTSH_TEST_ALONE").is_some_and(|alone| alone == name) {
         // `&` and `nohup` in a script start the tests with ignored signals.
         sys::ignore_only(&[]);
+        take_features(&way()).expect("a filter");
         return body(&mut World::with_attachments(attachments()));
     }
     keep_inherited();
     let program = std::env::current_exe().expect("a test has a program");
-    for fallback in ["0", "pidfd", "1"] {
+    for way in ["0", "pidfd", "1"] {
         // A pipe could be held open by processes that a failing test leaves behind.
         let mut log = tempfile::tempfile().expect("a file");
         let copy = || log.try_clone().expect("a descriptor");
         let status = process::Command::new(&program)
             .args(["--exact", name, "--nocapture", "--include-ignored"])
             .env("FTSH_TEST_ALONE", name)
-            .env("FTSH_TEST_FALLBACK", fallback)
+            .env(WAY, way)
             .stdin(process::Stdio::null())
             .stdout(copy())
             .stderr(copy())
@@ -75,7 +87,7 @@ fn alone_with(path: &str, attachments: impl FnOnce() -> Attachments, body: fn(&m
         let mut text = String::new();
         log.rewind().expect("a file");
         log.read_to_string(&mut text).expect("text");
-        assert!(status.success() && text.contains("1 passed"), "fallback {fallback}: {text}");
+        assert!(status.success() && text.contains("1 passed"), "way {way}: {text}");
         if std::env::var_os("FTSH_TEST_VERBOSE").is_some() {
             eprintln!("{text}");
         }
@@ -188,7 +200,7 @@ impl World {
                 return found;
             }
         }
-        let children = crate::procs::list::children(process::id() as i32);
+        let children = crate::procs::ProcDir(process::id() as i32).children();
         panic!("no {what}, but {:?}; children: {children:?}", self.events)
     }
 

@@ -173,7 +173,7 @@ each_alone! {
             assert!(!path.exists());
             assert_eq!(settle(world, &[number]), Ok(Reply::Truth(true)));
             assert_eq!(read(&path), "one\ntwo\n");
-            let wanted = 0o666 & !u32::from(umask.unwrap_or_else(crate::umask));
+            let wanted = 0o666 & !u32::from(umask.unwrap_or_else(crate::system::umask));
             assert_eq!(mode(&path), wanted);
             assert_eq!(settle(world, &[number]), Ok(Reply::Truth(true))); // nothing is left to do
             drop_all(world, &[number]);

@@ -6,11 +6,12 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::super::{EndStep, OrphanList, ScopeAction, ScopeQueries, ScopeTree};
 use super::world::{Happening, SHELL, Worker, World};
-use crate::jobs::{Children, CommandChild};
-use crate::os::signal::number;
-use crate::procs::list::{ProcessEntry, TagLookup};
+use crate::children::{Children, CommandChild};
+use crate::events::signal_number;
+use crate::procs::{ProcessEntry, TagLookup};
+use crate::scopes::system::{OrphanList, ScopeQueries};
+use crate::scopes::{EndStep, ScopeAction, ScopeTree};
 use crate::tag::ScopeTag;
 use ftsh_machine::effect::{ProcessId, ScopeId, Signal};
 use ftsh_machine::event::CommandStatus;
@@ -358,8 +359,12 @@ impl Shell {
     fn act(&mut self) {
         while let Some(action) = self.tree.take_action() {
             match action {
-                ScopeAction::Signal(pid, signal) if pid > 0 => self.signal(pid, number(signal)),
-                ScopeAction::Signal(group, signal) => self.signal_group(-group, number(signal)),
+                ScopeAction::Signal(pid, signal) if pid > 0 => {
+                    self.signal(pid, signal_number(signal));
+                }
+                ScopeAction::Signal(group, signal) => {
+                    self.signal_group(-group, signal_number(signal));
+                }
                 ScopeAction::KillGroup(group) => self.signal_group(group, libc::SIGKILL),
                 ScopeAction::KillTrees(scope, pids) => {
                     let world = self.world.borrow();

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 
-use crate::jobs::children;
-use crate::procs::list;
+use crate::children;
+use crate::procs::ProcessEntry;
 use ftsh_machine::effect::{ProcessId, ScopeId};
 use ftsh_machine::event::CommandStatus;
 
@@ -57,10 +57,10 @@ pub(crate) struct Process {
 
 impl Process {
     /// Returns the process's entry in a list.
-    pub(crate) fn seen(&self, pid: i32) -> list::ProcessEntry {
+    pub(crate) fn seen(&self, pid: i32) -> ProcessEntry {
         let ended = self.status.is_some();
         let (parent, group, started) = (self.parent, self.group, self.number);
-        list::ProcessEntry { pid, parent, group, ended, started }
+        ProcessEntry { pid, parent, group, ended, started }
     }
 }
 

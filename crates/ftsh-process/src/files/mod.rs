@@ -1,0 +1,10 @@
+//! Files by their paths: opening, tests, patterns, and files of `once in`.
+
+mod answers;
+mod glob;
+mod local;
+mod opening;
+mod recorded_words;
+
+pub(crate) use self::answers::{answer, answer_now, open_file};
+pub(crate) use self::local::{has_ended, is_null, open_locally};
