@@ -13,7 +13,7 @@ use nix::sys::signal::{SigSet, Signal};
 
 use super::ProcessDriver;
 use super::tokens::BACKGROUND;
-use crate::events::editor_signals;
+use crate::events::{Poller, editor_signals};
 use crate::non_blocking_writer;
 use crate::tty::{Edited, TerminalRestore};
 use ftsh_machine::Machine;
@@ -63,7 +63,7 @@ impl Interactive for ProcessDriver {
         match builder.spawn(thread) {
             Ok(thread) => Ok(BackgroundJob { answer, done, thread }),
             Err(error) => {
-                self.unwatch(&done);
+                unwatch(self.reactor.poller(), &done);
                 Err(error)
             }
         }
@@ -93,7 +93,7 @@ impl Interactive for ProcessDriver {
     }
 
     fn detach_job<T>(&mut self, job: &BackgroundJob<T>) {
-        self.unwatch(&job.done);
+        unwatch(self.reactor.poller(), &job.done);
     }
 
     fn reset_terminal(&mut self) {
@@ -165,9 +165,7 @@ impl Interactive for ProcessDriver {
     }
 }
 
-impl ProcessDriver {
-    fn unwatch(&mut self, done: &PipeReader) {
-        self.reactor.poller().remove(done.as_fd());
-        let _ = SigSet::from_iter([Signal::SIGINT]).thread_unblock();
-    }
+fn unwatch(poller: &mut Poller, done: &PipeReader) {
+    poller.remove(done.as_fd());
+    let _ = SigSet::from_iter([Signal::SIGINT]).thread_unblock();
 }

@@ -47,21 +47,19 @@ impl ProcessDriver {
     /// Serves the waiting requests that fit. `until` is the time at which the machine continues by
     /// itself.
     pub(super) fn admit(&mut self, until: Time) {
-        while let Some((request, place)) = self.admission().next(until) {
-            if let Some(request) = self.leave_queue(request) {
+        while let Some((mut request, place)) = self.admission().next(until) {
+            let mut is_wanted = true;
+            if let DescriptorRequest::Run(run) | DescriptorRequest::Exec(run) = &mut request {
+                let ended = self.leave(run.process).map(|(_, ended)| ended);
+                is_wanted = ended.is_some_and(|ended| ended.is_awaited);
+                // The scope may have been handed over.
+                run.scope = ended.map_or(run.scope, |ended| ended.scope);
+            }
+            if is_wanted {
                 self.carry_out(request, &place);
             }
             self.requests.note_free();
         }
-    }
-
-    /// Returns a request that has waited; none if it is not wanted any more.
-    fn leave_queue(&mut self, mut request: DescriptorRequest) -> Option<DescriptorRequest> {
-        if let DescriptorRequest::Run(run) | DescriptorRequest::Exec(run) = &mut request {
-            let (_, ended) = self.leave(run.process).filter(|(_, ended)| ended.is_awaited)?;
-            run.scope = ended.scope; // the scope may have been handed over
-        }
-        Some(request)
     }
 
     fn carry_out(&mut self, request: DescriptorRequest, place: &TreePosition) {

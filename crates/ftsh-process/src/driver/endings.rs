@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::ProcessDriver;
 use crate::events::signal_number;
 use crate::scopes::{EndStep, ScopeAction};
-use ftsh_machine::effect::{ProcessId, ScopeId};
+use ftsh_machine::effect::ScopeId;
 use ftsh_machine::event::{CommandStatus, Event};
 use ftsh_machine::record::LogEvent;
 use ftsh_sys as sys;
@@ -79,13 +79,6 @@ impl ProcessDriver {
         }
     }
 
-    /// Opens a scope.
-    pub(super) fn open_scope(&mut self, scope: ScopeId, parent: ScopeId) {
-        let (scopes, mut system) = self.scopes_and_system();
-        scopes.open(scope, parent, &mut system, Instant::now());
-        self.act();
-    }
-
     /// Takes a step towards the end of everything in a scope.
     pub(super) fn end_scope(&mut self, scope: ScopeId, step: EndStep) {
         self.processes.end_scope(scope, step);
@@ -126,7 +119,12 @@ impl ProcessDriver {
                 ScopeAction::KillTrees(scope, pids) => {
                     self.processes.kill_trees(&mut self.console, scope, &pids);
                 }
-                ScopeAction::Cancel(process) => self.cancel(process),
+                ScopeAction::Cancel(process) => {
+                    // If the start has begun, the process is handled after the start.
+                    if self.processes.stop_start(&mut self.reactor, process) {
+                        self.leave(process);
+                    }
+                }
                 ScopeAction::Emptied(scope) => {
                     self.tables.relays().report_emptied(&mut self.reactor, scope);
                 }
@@ -138,14 +136,6 @@ impl ProcessDriver {
                     }
                 }
             }
-        }
-    }
-
-    /// Prevents the start of a command. If the start has begun, the process is handled after the
-    /// start.
-    fn cancel(&mut self, process: ProcessId) {
-        if self.processes.stop_start(&mut self.reactor, process) {
-            self.leave(process);
         }
     }
 }

@@ -12,16 +12,12 @@ use crate::events::{Token, die_by};
 use crate::input_spool::SPOOLS;
 use crate::jobs::{JobRecipient, JobResult, RELAYS};
 use crate::paths::FdError;
-use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::OperationId;
-use ftsh_machine::event::{Event, Reply};
+use ftsh_machine::event::Reply;
 use ftsh_machine::record::{Level, LogEvent};
 use ftsh_machine::time::Time;
 use ftsh_sys as sys;
 use ftsh_sys::os_error::plain;
-
-/// Interval of checks for signals and children while events are waiting.
-const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Shorter waits do without SIGCHLD. In longer ones, ended orphans would accumulate.
 const SHORT_WAIT: Duration = Duration::from_millis(50);
@@ -40,26 +36,6 @@ impl ProcessDriver {
             self.turns.due(),
         ];
         all.into_iter().flatten().min()
-    }
-
-    /// Returns the next event; none at `until`, or if a driver around this one has something to do.
-    pub(super) fn next_event(&mut self, until: Time) -> Option<Event> {
-        loop {
-            self.admit(until);
-            self.advance_scopes();
-            if self.reactor.events().is_empty() || self.reactor.since_poll() >= POLL_INTERVAL {
-                self.poll(until);
-            }
-            if let Some(event) = self.reactor.take_event() {
-                return Some(event);
-            }
-            if self.now() >= until
-                || self.console.line().needs_update()
-                || !self.external_fds.is_empty()
-            {
-                return None;
-            }
-        }
     }
 
     /// Waits for events and handles them.
@@ -115,7 +91,10 @@ impl ProcessDriver {
             ANSWERS => self.take_answers(),
             SUPERVISOR => self.die_at_once(),
             KEYS => self.job_control.read_keys(reactor),
-            CONTROL_FD => self.read_control(),
+            CONTROL_FD => {
+                self.remote_control.read_messages(reactor.poller());
+                self.apply_control();
+            }
             CONTROL_TIMER => self.apply_control(),
             WATCHES => self.processes.take_samples(reactor, &mut self.console),
             BACKGROUND => {} // handled by the caller

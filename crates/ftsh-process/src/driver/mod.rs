@@ -22,6 +22,8 @@ mod tables;
 mod tests;
 mod tokens;
 
+use std::time::{Duration, Instant};
+
 use bstr::BString;
 
 pub use self::background::BackgroundJob;
@@ -35,7 +37,7 @@ use self::processes::Processes;
 use self::requests::{DescriptorRequest, Requests};
 use self::system_view::SystemView;
 use self::tables::{OpenRequest, Tables};
-use self::tokens::{ANSWERS, SIGNALS, SUPERVISOR};
+use self::tokens::{ANSWERS, CONTROL_FD, CONTROL_TIMER, SIGNALS, SUPERVISOR};
 use crate::cleanup::Cleanup;
 use crate::clock::RunClock;
 use crate::control::ControlState;
@@ -58,6 +60,9 @@ use ftsh_machine::event::Event;
 use ftsh_machine::record::LogEvent;
 use ftsh_machine::time::Time;
 use ftsh_sys as sys;
+
+/// Interval of checks for signals and children while events are waiting.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Driver that executes effects on this system. Signals and children belong to the process, so only
 /// one driver per process may exist at a time, and the process should have no other children.
@@ -139,7 +144,9 @@ impl ProcessDriver {
             driver.console.log(0, LogEvent::Note(note.into()));
         }
         non_blocking_writer::allow_threads();
-        driver.start_control()?;
+        let poller = driver.reactor.poller();
+        driver.remote_control.listen(poller, CONTROL_FD, CONTROL_TIMER)?;
+        driver.apply_control();
         driver.tables.sweep_stale_runs(&mut driver.reactor);
         Ok(driver)
     }
@@ -180,7 +187,9 @@ impl Driver for ProcessDriver {
             }
             Effect::Abandon(operation) => self.abandon(operation),
             Effect::OpenScope { scope, parent, pass } => {
-                self.open_scope(scope, parent);
+                let (scopes, mut system) = self.scopes_and_system();
+                scopes.open(scope, parent, &mut system, Instant::now());
+                self.act();
                 if let Some(pass) = pass {
                     self.turns.set_pass(scope, pass);
                 }
@@ -238,7 +247,22 @@ impl Driver for ProcessDriver {
     }
 
     fn wait(&mut self, until: Time) -> Option<Event> {
-        self.next_event(until)
+        loop {
+            self.admit(until);
+            self.advance_scopes();
+            if self.reactor.events().is_empty() || self.reactor.since_poll() >= POLL_INTERVAL {
+                self.poll(until);
+            }
+            if let Some(event) = self.reactor.take_event() {
+                return Some(event);
+            }
+            if self.now() >= until
+                || self.console.line().needs_update()
+                || !self.external_fds.is_empty()
+            {
+                return None;
+            }
+        }
     }
 }
 

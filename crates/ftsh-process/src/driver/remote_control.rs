@@ -4,7 +4,6 @@ use std::io;
 use std::time::Duration;
 
 use super::ProcessDriver;
-use super::tokens::{CONTROL_FD, CONTROL_TIMER};
 use crate::control::Order;
 use crate::events::is_ending;
 use crate::kill::stop_and_kill;
@@ -14,19 +13,6 @@ use crate::non_blocking_writer;
 const INTERVAL: Duration = Duration::from_millis(50);
 
 impl ProcessDriver {
-    /// Adds the descriptors of the controller to the poller.
-    pub(super) fn start_control(&mut self) -> io::Result<()> {
-        self.remote_control.listen(self.reactor.poller(), CONTROL_FD, CONTROL_TIMER)?;
-        self.apply_control();
-        Ok(())
-    }
-
-    /// Reads messages of the controller and applies its orders.
-    pub(super) fn read_control(&mut self) {
-        self.remote_control.read_messages(self.reactor.poller());
-        self.apply_control();
-    }
-
     /// Applies the orders that are due.
     pub(super) fn apply_control(&mut self) {
         for order in self.remote_control.orders() {
