@@ -92,26 +92,9 @@ pub fn can_open(own: usize, all: usize) -> bool {
 fn free_among(numbers: Range<c_int>) -> usize {
     let mut polled: Vec<libc::pollfd> =
         numbers.map(|fd| libc::pollfd { fd, events: 0, revents: 0 }).collect();
-    let _ = poll_numbers(&mut polled, Some(Duration::ZERO));
+    // SAFETY: the kernel reads and writes as many elements as there are.
+    unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 0) };
     polled.iter().filter(|it| it.revents & libc::POLLNVAL != 0).count()
-}
-
-/// Waits until one of these numbers is ready, or until the timeout (`None`: forever).
-///
-/// A number that is not open is ready with `POLLNVAL`.
-pub fn poll_numbers(
-    polled: &mut [libc::pollfd],
-    timeout: Option<Duration>,
-) -> Result<usize, Errno> {
-    let timeout = timeout.map(|timeout| libc::timespec {
-        tv_sec: timeout.as_secs() as _,
-        tv_nsec: timeout.subsec_nanos().into(),
-    });
-    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    let count = polled.len() as libc::nfds_t;
-    // SAFETY: the kernel reads and writes as many elements as there are, and only reads the time.
-    let ready = unsafe { libc::ppoll(polled.as_mut_ptr(), count, timeout, std::ptr::null()) };
-    Errno::result(ready).map(|count| count as usize)
 }
 
 /// Moves a descriptor out of the script's range.

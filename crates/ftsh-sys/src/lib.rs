@@ -36,7 +36,7 @@ pub use children::{
 pub use descriptors::epoll_wait;
 pub use descriptors::{
     FileLimit, Inherited, Parcel, Replaced, add_flags, can_open, close_all, close_number,
-    duplicate, is_own, is_passed_on, move_up, poll_numbers, receive_descriptors, send_descriptors,
+    duplicate, is_own, is_passed_on, move_up, receive_descriptors, send_descriptors,
     set_foreground, size,
 };
 pub use fd_kind::{FdKind, fd_kind};

@@ -95,7 +95,7 @@ impl ProcessDriver {
         let cleanup = Cleanup::new(attachments.supervision.as_ref().map(Supervision::socket));
         let tables = Tables::new(cleanup);
         let (adopts, pidfds) = (become_subreaper(), sys::has_pidfds());
-        let mut reactor = Reactor::new(Poller::new(!pidfds)?, ANSWERS)?;
+        let mut reactor = Reactor::new(Poller::new()?, ANSWERS)?;
         let terminal = Terminal::open();
         let (supervision, restore) = (attachments.supervision.take(), attachments.restore.take());
         let control = attachments.control.take();
@@ -104,7 +104,7 @@ impl ProcessDriver {
         if let (Some(_), Err(error)) = (&supervision, &terminal) {
             Supervision::part_without_terminal(error);
         }
-        // Signals were blocked since the start of the program, when nothing could handle them.
+        // Handlers come first: a signal that the parent has blocked may be pending.
         sys::release_signals();
         reactor.poller().add(signals.readiness(), SIGNALS)?;
         if let Some(supervision) = &supervision {

@@ -1,12 +1,12 @@
-//! Readiness of descriptors: epoll, whose cost does not grow with the number of children, or poll
-//! as the portable fallback.
+//! Readiness of descriptors.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::TimeSpec;
 
 use ftsh_sys as sys;
@@ -14,56 +14,30 @@ use ftsh_sys as sys;
 /// Number that identifies a descriptor in the results of [`Poller::wait`].
 pub(crate) type Token = u64;
 
-/// Set of polled descriptors.
-pub(crate) enum Poller {
-    /// Any number of descriptors.
-    Epoll(nix::sys::epoll::Epoll),
-    /// The few descriptors of the portable fallback.
-    Poll(Vec<(RawFd, Token, PollFlags)>),
-}
+/// Set of polled descriptors. The cost of a wait does not grow with their number.
+pub(crate) struct Poller(Epoll);
 
 impl Poller {
-    /// Creates an empty set; `portable` selects the fallback.
-    pub(crate) fn new(portable: bool) -> io::Result<Self> {
-        if !portable {
-            use nix::sys::epoll::{Epoll, EpollCreateFlags};
-            let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-            return Ok(Self::Epoll(Epoll(sys::move_up(epoll.0)?)));
-        }
-        let _ = portable;
-        Ok(Self::Poll(Vec::new()))
+    /// Creates an empty set.
+    pub(crate) fn new() -> io::Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        Ok(Self(Epoll(sys::move_up(epoll.0)?)))
     }
 
     /// Adds a descriptor and reports when it is readable. The descriptor must stay open until its
     /// removal.
     pub(crate) fn add(&mut self, fd: BorrowedFd, token: Token) -> io::Result<()> {
-        self.add_for(fd, token, PollFlags::POLLIN)
+        Ok(self.0.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, token))?)
     }
 
     /// Adds a descriptor and reports when it is writable.
     pub(crate) fn add_for_writing(&mut self, fd: BorrowedFd, token: Token) -> io::Result<()> {
-        self.add_for(fd, token, PollFlags::POLLOUT)
-    }
-
-    fn add_for(&mut self, fd: BorrowedFd, token: Token, flags: PollFlags) -> io::Result<()> {
-        match self {
-            Self::Epoll(epoll) => {
-                use nix::sys::epoll::{EpollEvent, EpollFlags};
-                let writes = flags.contains(PollFlags::POLLOUT);
-                let flags = if writes { EpollFlags::EPOLLOUT } else { EpollFlags::EPOLLIN };
-                epoll.add(fd, EpollEvent::new(flags, token))?;
-            }
-            Self::Poll(descriptors) => descriptors.push((fd.as_raw_fd(), token, flags)),
-        }
-        Ok(())
+        Ok(self.0.add(fd, EpollEvent::new(EpollFlags::EPOLLOUT, token))?)
     }
 
     /// Removes a descriptor.
     pub(crate) fn remove(&mut self, fd: BorrowedFd) {
-        match self {
-            Self::Epoll(epoll) => drop(epoll.delete(fd)),
-            Self::Poll(descriptors) => descriptors.retain(|&(other, ..)| other != fd.as_raw_fd()),
-        }
+        let _ = self.0.delete(fd);
     }
 
     /// Waits until a descriptor is ready, at most for `timeout`; without one, forever. The
@@ -71,46 +45,25 @@ impl Poller {
     pub(crate) fn wait(&self, timeout: Option<Duration>) -> Vec<Token> {
         // The kernel rejects very long timeouts. One wake-up a year costs nothing.
         let timeout = timeout.map(|duration| duration.min(Duration::from_secs(365 * 86400)));
-        match self {
-            Self::Epoll(epoll) => {
-                let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
-                let count = match sys::epoll_wait(epoll.0.as_fd(), &mut events, timeout) {
-                    Ok(count) => count,
-                    Err(Errno::EINTR) => 0,
-                    Err(_) => {
-                        let mut itself = [PollFd::new(epoll.0.as_fd(), PollFlags::POLLIN)];
-                        let ready = ppoll(&mut itself, timeout.map(TimeSpec::from_duration), None);
-                        match ready {
-                            Ok(1..) => old_wait(epoll, &mut events),
-                            _ => 0,
-                        }
-                    }
-                };
-                events[..count].iter().map(|event| event.u64).collect()
-            }
-            Self::Poll(descriptors) => {
-                let mut polled: Vec<_> = descriptors
-                    .iter()
-                    .map(|&(fd, _, flags)| libc::pollfd { fd, events: flags.bits(), revents: 0 })
-                    .collect();
-                match sys::poll_numbers(&mut polled, timeout) {
-                    Err(Errno::EINTR) | Ok(0) => Vec::new(),
-                    _ => descriptors
-                        .iter()
-                        .zip(&polled)
-                        .filter(|(_, polled)| polled.revents != 0)
-                        .map(|(&(_, token, _), _)| token)
-                        .collect(),
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
+        let count = match sys::epoll_wait(self.0.0.as_fd(), &mut events, timeout) {
+            Ok(count) => count,
+            Err(Errno::EINTR) => 0,
+            Err(_) => {
+                let mut itself = [PollFd::new(self.0.0.as_fd(), PollFlags::POLLIN)];
+                match ppoll(&mut itself, timeout.map(TimeSpec::from_duration), None) {
+                    Ok(1..) => old_wait(&self.0, &mut events),
+                    _ => 0,
                 }
             }
-        }
+        };
+        events[..count].iter().map(|event| event.u64).collect()
     }
 }
 
 /// Returns the number of ready descriptors, without waiting. For Linux before 5.11, and where
 /// `epoll_pwait2` is forbidden.
-fn old_wait(epoll: &nix::sys::epoll::Epoll, events: &mut [libc::epoll_event]) -> usize {
-    use nix::sys::epoll::{EpollEvent, EpollTimeout};
+fn old_wait(epoll: &Epoll, events: &mut [libc::epoll_event]) -> usize {
     let mut found = [EpollEvent::empty(); 64];
     let count = epoll.wait(&mut found, EpollTimeout::ZERO).unwrap_or(0);
     for (event, found) in events.iter_mut().zip(&found[..count]) {

@@ -145,9 +145,6 @@ each_alone! {
     }
 
     fn output_that_cannot_be_watched_is_refused(world) {
-        if way() != "0" {
-            return; // without pidfds, `poll` watches every file
-        }
         let relay = OperationId(1);
         world.driver.tables.begin_relay(relay, IoId::INHERITED);
         let ProcessDriver { tables, reactor, .. } = &mut world.driver;
