@@ -102,7 +102,6 @@ impl FileBuffer {
         self.0.metadata().map_or(0, |data| data.len())
     }
 
-    /// Returns the content.
     pub(crate) fn content(&self) -> io::Result<BString> {
         self.content_from(0).map(Into::into)
     }
@@ -134,7 +133,6 @@ impl FileBuffer {
         Ok(hasher.finish())
     }
 
-    /// Appends bytes.
     pub(crate) fn append(&self, bytes: &[u8]) -> io::Result<()> {
         (&*self.0).write_all(bytes)
     }

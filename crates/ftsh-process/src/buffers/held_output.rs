@@ -26,7 +26,6 @@ const BLOCK: usize = 64 * 1024;
 /// Largest size of a pipe, unless a privileged process has raised it.
 const LARGEST_PIPE: usize = 1 << 20;
 
-/// All held output.
 #[derive(Default)]
 pub(crate) struct HeldOutput {
     pipes: HashMap<Token, HeldPipe>,

@@ -86,7 +86,6 @@ impl OpenChannel {
         outer_passes.is_inside(&self.name, &self.file)
     }
 
-    /// Returns the number of a pass.
     pub(super) fn number(&self, pass: PassId) -> Option<u64> {
         self.inside.get(&pass).map(|pass| pass.number)
     }

@@ -7,7 +7,6 @@ use crate::user_directory;
 
 /// Directory with the files of channels.
 pub(super) struct ChannelDirectory {
-    /// Path.
     path: PathBuf,
     /// Parent directory, if also private to ftsh.
     above: Option<PathBuf>,
@@ -25,7 +24,6 @@ impl ChannelDirectory {
         }
     }
 
-    /// Returns the path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

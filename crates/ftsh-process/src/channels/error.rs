@@ -16,25 +16,14 @@ pub(super) enum ChannelFileError {
     Directory {
         /// Path of the directory.
         path: PathBuf,
-        /// Reason.
         reason: user_directory::DirectoryError,
     },
     /// The path is not a usable file.
     #[error("{}: {reason}; remove it, or set FTSH_CHANNELS to another directory", .path.display())]
-    Strange {
-        /// Path.
-        path: PathBuf,
-        /// Reason.
-        reason: &'static str,
-    },
+    Strange { path: PathBuf, reason: &'static str },
     /// A system call failed.
     #[error("{}: {}{}", .path.display(), plain(.error), hint(.error))]
-    System {
-        /// Path.
-        path: PathBuf,
-        /// Error.
-        error: io::Error,
-    },
+    System { path: PathBuf, error: io::Error },
     /// No worker thread is available.
     #[error("cannot start a thread: {}", plain(.0))]
     Worker(io::Error),

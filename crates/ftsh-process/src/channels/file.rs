@@ -80,7 +80,6 @@ impl ChannelFile {
         }
     }
 
-    /// Returns the path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -19,7 +19,6 @@ pub(crate) struct Happened {
     pub closed: bool,
 }
 
-/// Watch on a file.
 #[derive(Debug)]
 pub(crate) struct FileWatch(OwnedFd);
 

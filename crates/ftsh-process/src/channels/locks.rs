@@ -21,7 +21,6 @@ pub(super) fn waiter(number: u64) -> Bytes {
     one(QUEUE + number)
 }
 
-/// Returns the bytes of waiters with numbers in a range.
 pub(super) fn waiters(numbers: Range<u64>) -> Bytes {
     (QUEUE + numbers.start, QUEUE + numbers.end)
 }

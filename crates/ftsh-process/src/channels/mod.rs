@@ -62,7 +62,6 @@ pub(crate) struct ChannelUpdate {
     pub spent: Option<Arc<FileWatch>>,
 }
 
-/// Channels of one shell.
 pub(crate) struct ShellChannels {
     directory: ChannelDirectory,
     outer_passes: OuterPasses,

@@ -25,7 +25,6 @@ pub(crate) struct Wait {
     pub most: Duration,
 }
 
-/// Reason of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitReason {
     /// Another shell changes the text.

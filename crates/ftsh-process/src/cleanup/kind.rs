@@ -10,7 +10,6 @@ use ftsh_layers::Swept;
 /// Kind of a registered file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoteKind {
-    /// A file.
     File,
     /// A directory and its contents.
     Tree,

@@ -146,7 +146,6 @@ impl ProcessDriver {
         self.act();
     }
 
-    /// Removes a command that has ended.
     pub(super) fn leave(&mut self, process: ProcessId) -> Option<(ActiveCommand, EndedCommand)> {
         let mut command = self.processes.remove(process)?;
         // Pipes of inputs are updated only after the command has released its ends.

@@ -21,7 +21,6 @@ impl Console {
         Self { clock, attachments, status_line }
     }
 
-    /// Returns the status line.
     pub(super) fn line(&mut self) -> &mut StatusLine {
         &mut self.status_line
     }

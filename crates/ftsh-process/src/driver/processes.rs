@@ -67,7 +67,6 @@ impl Processes {
         &mut self.children
     }
 
-    /// Returns the scopes.
     pub(super) fn scopes(&mut self) -> &mut ScopeTree {
         &mut self.scopes
     }
@@ -133,7 +132,6 @@ impl Processes {
 
 /// Commands.
 impl Processes {
-    /// Adds a command.
     pub(super) fn enter(&mut self, process: ProcessId, scope: ScopeId, command: ActiveCommand) {
         self.scopes.begin(scope, process);
         self.commands.insert(process, command);

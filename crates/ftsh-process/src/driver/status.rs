@@ -42,7 +42,6 @@ impl ProcessDriver {
         self.console.decide_delay(due);
     }
 
-    /// Returns the status page.
     pub(super) fn status_page(&self, machine: &Machine) -> String {
         let shell = self.supervision.as_ref().map(Supervision::shell_pid);
         let shell = shell.unwrap_or(self.processes.parent() as u32);

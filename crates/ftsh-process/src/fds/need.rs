@@ -83,7 +83,6 @@ impl FdTables {
         needs.fold(Need::NOTHING, Need::and)
     }
 
-    /// Returns the need of reading a buffer.
     pub(crate) fn need_to_read(&self, id: BufferId) -> Need {
         match self.unmade(id) {
             Some(PendingContent::Copy(_)) => Need::of(1, 0),

@@ -255,7 +255,6 @@ impl Plan {
         table
     }
 
-    /// Adds the content of a new buffer.
     pub(crate) fn write(&mut self, buffer: &FileBuffer, content: BString) {
         if !content.is_empty() {
             self.steps.push(PlanStep::Write(buffer.clone(), content));

@@ -26,7 +26,6 @@ pub(crate) struct Readers {
     believed_gone: bool,
 }
 
-/// Output of a command.
 enum CommandOutput {
     /// Descriptor inherited by the shell, which stays open.
     Inherited(sys::Inherited),

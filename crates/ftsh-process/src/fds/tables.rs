@@ -47,7 +47,6 @@ pub(crate) struct FdTables {
 
 /// Content of a buffer that has no file yet.
 pub(super) enum PendingContent {
-    /// Bytes.
     Bytes(BString),
     /// Copy of another buffer.
     Copy(FileBuffer),
@@ -112,7 +111,6 @@ impl FdTables {
         self.pipes.remove(&id);
     }
 
-    /// Returns a table.
     pub(crate) fn table(&self, io: IoId) -> Option<&FdTable> {
         self.tables.get(&io)
     }
@@ -141,7 +139,6 @@ impl FdTables {
         self.pipes.clear();
     }
 
-    /// Adds a table.
     pub(crate) fn insert(&mut self, io: IoId, table: FdTable) {
         if table.holds {
             self.holders.insert((table.place.clone(), io));
@@ -368,12 +365,10 @@ impl FdTables {
         self.staged_files.get(&id).map(AsRef::as_ref)
     }
 
-    /// Removes a staged file.
     pub(crate) fn drop_staged_file(&mut self, id: StagedFileId) {
         self.staged_files.remove(&id);
     }
 
-    /// Returns a buffer, if it has a file.
     pub(super) fn made(&self, id: BufferId) -> Option<&FileBuffer> {
         self.buffers.get(&id)
     }

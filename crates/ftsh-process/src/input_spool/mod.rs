@@ -45,7 +45,6 @@ pub(crate) struct InputSpools {
     feeders: Vec<FdTable>,
 }
 
-/// Input of an attempt.
 enum AttemptInput {
     /// No input that could be read again.
     Nothing,

@@ -68,13 +68,11 @@ impl ActiveCommand {
     }
 }
 
-/// Stage of a command.
 pub(crate) enum CommandStage {
     /// Waiting for descriptors.
     Queued,
     /// Started or executed by a worker.
     Working(JobHandle),
-    /// Running.
     Running,
 }
 
@@ -100,13 +98,9 @@ pub(crate) enum JobResult {
 
 /// Recipient of a worker's result.
 pub(crate) enum JobRecipient {
-    /// A command.
     Command(ProcessId),
-    /// An operation.
     Operation(OperationId),
-    /// A relay.
     Relay(OperationId),
-    /// A channel.
     Channel(Name),
 }
 

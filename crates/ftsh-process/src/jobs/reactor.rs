@@ -50,7 +50,6 @@ impl Reactor {
         })
     }
 
-    /// Returns the poller.
     pub(crate) fn poller(&mut self) -> &mut Poller {
         &mut self.poller
     }

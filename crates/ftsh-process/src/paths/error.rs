@@ -22,7 +22,6 @@ pub enum FdError {
     File {
         /// Path as written in the script.
         path: BString,
-        /// Error.
         error: io::Error,
     },
     /// A relative path names no file.
@@ -32,7 +31,6 @@ pub enum FdError {
         path: BString,
         /// Directory of the script.
         directory: PathBuf,
-        /// Error.
         error: io::Error,
     },
     /// No file can be created beside a target.
@@ -44,7 +42,6 @@ pub enum FdError {
     Beside {
         /// Path of the target as written in the script.
         path: BString,
-        /// Error.
         error: io::Error,
     },
     /// An input cannot be read again.
@@ -59,7 +56,6 @@ pub enum FdError {
     Scratch {
         /// Parent of the directory.
         place: PathBuf,
-        /// Error.
         error: io::Error,
     },
     /// A time cannot be shown.
@@ -76,7 +72,6 @@ pub enum FdError {
     Copy {
         /// Number of the descriptor.
         number: u8,
-        /// Error.
         error: io::Error,
     },
     /// A variable, or output that waits, cannot be stored.
@@ -111,7 +106,6 @@ pub enum FdError {
     User {
         /// Name of the user.
         name: String,
-        /// Error.
         error: io::Error,
     },
     /// Directories cannot be covered for an attempt.

@@ -234,7 +234,6 @@ impl ProgramSpec {
         }
     }
 
-    /// Searches `PATH`.
     fn search(&self) -> Result<PathBuf, SpawnError> {
         let name = self.name();
         let mut blocked = None;

@@ -34,7 +34,6 @@ pub(crate) enum EndStep {
     },
 }
 
-/// Command that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EndedCommand {
     /// Scope of the command.

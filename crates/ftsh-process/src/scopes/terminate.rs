@@ -25,7 +25,6 @@ struct Remaining {
     starting: Vec<ProcessId>,
     /// Running commands with their scopes. Each leads its own group.
     commands: Vec<(i32, ScopeId)>,
-    /// Other processes.
     others: Vec<StrayProcess>,
     /// True if further processes may exist.
     uncertain: bool,

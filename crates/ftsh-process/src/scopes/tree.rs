@@ -32,7 +32,6 @@ pub(super) struct Tree {
     actions: VecDeque<ScopeAction>,
 }
 
-/// One scope.
 #[derive(Default)]
 pub(super) struct ScopeMembers {
     parent: Option<ScopeId>,

@@ -91,7 +91,6 @@ fn reported(error: &FdError, is_whole: bool, placed: &[BString]) -> String {
     format!("{error}{part}{already}")
 }
 
-/// Error of a commit.
 struct CommitError {
     error: io::Error,
     /// True if the target is unchanged.

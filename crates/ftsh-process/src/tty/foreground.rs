@@ -38,7 +38,6 @@ pub(crate) struct Terminal {
     queue: TerminalQueue,
 }
 
-/// Command in the foreground.
 struct ForegroundCommand {
     group: i32,
     /// Modes of the terminal before the command.
@@ -105,7 +104,6 @@ impl Terminal {
         })
     }
 
-    /// Returns the monitor of keys.
     pub(crate) fn monitor(&mut self) -> &mut Option<KeySignalMonitor> {
         &mut self.monitor
     }

@@ -62,7 +62,6 @@ impl Views {
         self.all.get(&id).cloned().unwrap_or_default()
     }
 
-    /// Removes a view.
     pub(crate) fn remove(&mut self, id: ViewId) -> Option<Arc<OpenView>> {
         self.all.remove(&id)
     }

@@ -29,7 +29,6 @@ enum ViewState {
     #[default]
     Unbegun,
     Open(Overlays),
-    /// Committed, with a record.
     Committed(CommitRecord),
     /// Committed without a record, dropped or refused.
     Ended,

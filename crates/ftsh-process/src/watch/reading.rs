@@ -83,7 +83,6 @@ impl ProcessReader for Fake {
     }
 }
 
-/// Reader of this system.
 pub(crate) struct SystemReader;
 
 impl ProcessReader for SystemReader {
@@ -144,7 +143,6 @@ impl ProcessReader for SystemReader {
     }
 }
 
-/// Returns the bytes in the text of `/proc/PID/io`.
 fn moved_bytes(text: &str) -> u64 {
     const COUNTERS: [&str; 4] = ["rchar:", "wchar:", "read_bytes:", "write_bytes:"];
     let counters = text.lines().filter_map(|line| {

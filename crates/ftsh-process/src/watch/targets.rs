@@ -26,7 +26,6 @@ pub(crate) struct ScopeWatches {
 }
 
 impl ScopeWatches {
-    /// Begins to watch a scope.
     pub(crate) fn begin(&mut self, scope: ScopeId, watch: Watch, now: Instant) {
         self.watched.insert(scope, (watch, now));
         let interval = interval(watch);

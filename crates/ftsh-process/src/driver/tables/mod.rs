@@ -69,7 +69,6 @@ impl Tables {
         &mut self.spools
     }
 
-    /// Returns the relays.
     pub(super) fn relays(&mut self) -> &mut Relays {
         &mut self.relays
     }
@@ -192,7 +191,6 @@ impl Tables {
         Some(self.spools.start_of(fd).unwrap_or(position))
     }
 
-    /// Drops a buffer.
     pub(super) fn drop_buffer(&mut self, buffer: BufferId) {
         self.io.drop_buffer(buffer);
         self.relays.take_kept(buffer);

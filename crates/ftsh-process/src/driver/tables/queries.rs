@@ -178,7 +178,6 @@ impl Tables {
     }
 }
 
-/// Content of a buffer.
 enum BufferContent {
     Bytes(BString),
     /// File with many bytes.

@@ -83,7 +83,6 @@ pub(crate) enum Happening {
 }
 
 impl World {
-    /// Starts a process.
     pub(crate) fn start(&mut self, parent: i32, command: Option<ProcessId>, scope: ScopeId) -> i32 {
         let is_free =
             |pid: &i32| self.processes.iter().all(|(other, it)| other != pid && it.group != *pid);
