@@ -115,6 +115,7 @@ impl ProcessDriver {
             }
         };
         let pid = started.pid;
+        // The shell has raised its own limit, which the process has inherited.
         self.requests.limit().restore_in(pid);
         let has_pidfd = self.processes.uses_pidfds() && self.admission().has_room_for_pidfd();
         self.processes.watch_end(&mut self.reactor, pid, process, has_pidfd);
@@ -207,6 +208,7 @@ impl ProcessDriver {
 
     /// Replaces the shell by a program. Returns only on failure.
     fn replace_shell(&mut self, replacement: &Replacement) -> SpawnError {
+        // The program gets the limit of descriptors that the shell was started with.
         self.requests.limit().restore_in(self.processes.parent());
         self.durations.finish();
         self.job_control.stop_key_monitor(&mut self.reactor);

@@ -56,7 +56,7 @@ impl Console {
     /// Writes a record of the machine to the log, if its level is enabled.
     pub(super) fn log_record(&mut self, record: &LogRecord) {
         if record.level <= self.attachments.log_level {
-            self.status_line.hide();
+            self.status_line.hide(); // the log may be on the terminal
             (self.attachments.log)(record);
             if record.event.delay().is_some() {
                 self.status_line.expect_delay();

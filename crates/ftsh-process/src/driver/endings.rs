@@ -32,6 +32,7 @@ impl ProcessDriver {
 
     /// Reaps a command's process, if it has ended.
     pub(super) fn reap(&mut self, pid: i32) {
+        // With the process, the system forgets which signals it caught.
         self.job_control.note_handled_signals(pid);
         let Some((process, status)) = self.processes.reap(&mut self.reactor, pid) else { return };
         if self.processes.children().ended().is_multiple_of(BETWEEN_ORPHANS) {

@@ -56,6 +56,7 @@ impl ProcessDriver {
         for token in tokens {
             self.handle(token);
         }
+        // While much happens, a signal for each command would cost more than the next check.
         if happened && !self.needs_signals() {
             self.signals.catch_children(false);
         }
@@ -77,6 +78,7 @@ impl ProcessDriver {
             return self.reactor.wait(timeout);
         }
         let tokens = self.reactor.wait(Some(SHORT_WAIT));
+        // Nothing happens: from now on, a signal reports each ended orphan.
         if tokens.is_empty() {
             self.catch_child_signals();
         }

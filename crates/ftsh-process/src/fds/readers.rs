@@ -143,9 +143,9 @@ mod tests {
     use std::io::Read;
     use std::sync::Arc;
 
-    use super::super::plan::PlanStep;
     use super::*;
     use crate::descriptors::FdTable;
+    use crate::fds::plan::PlanStep;
 
     const DIED: CommandStatus = CommandStatus::Signaled(libc::SIGPIPE);
 

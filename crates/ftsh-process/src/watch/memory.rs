@@ -45,8 +45,8 @@ mod tests {
     use std::collections::{BTreeMap, HashMap};
     use std::io;
 
-    use super::super::reading::ProcessWork;
     use super::*;
+    use crate::watch::reading::ProcessWork;
 
     /// Bounds and shares of processes.
     struct Fake(BTreeMap<i32, (u64, Option<u64>)>);

@@ -118,8 +118,8 @@ fn ran_between(
 
 #[cfg(test)]
 mod tests {
-    use super::super::reading::Fake;
     use super::*;
+    use crate::watch::reading::Fake;
 
     const SECOND: Duration = Duration::from_secs(1);
 

@@ -255,8 +255,8 @@ fn sample_one(
 mod tests {
     use std::process::{Command, Stdio};
 
-    use super::super::reading::Fake;
     use super::*;
+    use crate::watch::reading::Fake;
 
     #[test]
     fn intervals_are_an_eighth_and_a_quarter_of_a_second() {
