@@ -3,13 +3,14 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use bstr::ByteSlice;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::LogStyle;
-use super::base64::base64;
 use super::text::signal_name;
 use ftsh_machine::outcome::{Failure, FailureKind};
 use ftsh_machine::record::{LogEvent, LogRecord};
@@ -92,7 +93,7 @@ const MAX_OUTPUT_LINES: usize = 20;
 
 /// Returns a field with the bytes of a word in base64, if the word is not UTF-8.
 pub(super) fn word_bytes(word: &[u8]) -> Option<(&'static str, Value)> {
-    word.to_str().is_err().then(|| ("word_bytes", json!(base64(word))))
+    word.to_str().is_err().then(|| ("word_bytes", json!(BASE64_STANDARD.encode(word))))
 }
 
 type Details = Vec<(&'static str, Value)>;

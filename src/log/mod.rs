@@ -1,7 +1,6 @@
 //! Log of records as lines of text or JSON, in a file or on standard error. Several shells may
 //! share the file.
 
-mod base64;
 mod groups;
 mod json;
 mod machines;
