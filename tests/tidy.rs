@@ -222,10 +222,15 @@ fn struct_name(line: &str) -> Option<&str> {
 
 #[test]
 fn the_machine_is_made_of_parts_that_keep_their_state() {
-    const MAX_METHODS: usize = 79;
+    const MAX_METHODS: usize = 60;
     const PARTS: [&str; 8] =
         ["Machine", "Tasks", "Scheduler", "Requests", "Scopes", "Remote", "Definitions", "Random"];
-    assert_parts("crates/ftsh-machine/src/", MAX_METHODS, &PARTS, ("Machine", "machine/"));
+    assert_parts(
+        "crates/ftsh-machine/src/",
+        MAX_METHODS,
+        &PARTS,
+        &[("Machine", "machine/"), ("Core", "core/")],
+    );
 }
 
 #[test]
@@ -242,12 +247,12 @@ fn the_process_driver_is_made_of_parts_that_keep_their_state() {
         "JobControl",
         "Console",
     ];
-    assert_parts("crates/ftsh-process/src/", MAX_METHODS, &PARTS, ("ProcessDriver", "driver/"));
+    assert_parts("crates/ftsh-process/src/", MAX_METHODS, &PARTS, &[("ProcessDriver", "driver/")]);
 }
 
-/// Fails if a type below `folder` has too many methods, if a part shows its fields, or if the whole
-/// has methods outside of its own folder.
-fn assert_parts(folder: &str, max_methods: usize, parts: &[&str], (whole, home): (&str, &str)) {
+/// Fails if a type below `folder` has too many methods, if a part shows its fields, or if a
+/// whole has methods outside of its own folder.
+fn assert_parts(folder: &str, max_methods: usize, parts: &[&str], wholes: &[(&str, &str)]) {
     let mut code = code();
     code.retain(|(name, _)| name.starts_with(folder));
     let mut methods: BTreeMap<&str, (usize, BTreeSet<&str>)> = BTreeMap::new();
@@ -277,9 +282,10 @@ fn assert_parts(folder: &str, max_methods: usize, parts: &[&str], (whole, home):
         }
     }
     // Fields are private, so only these files and the files below can use them.
-    let files = &methods[whole].1;
-    if files.iter().any(|file| !file.starts_with(&format!("{folder}{home}"))) {
-        problems.push(format!("files elsewhere touch the fields of {whole}: {files:?}"));
+    for (whole, home) in wholes {
+        let home = format!("{folder}{home}");
+        let strangers = methods[whole].1.iter().filter(|file| !file.starts_with(&home));
+        problems.extend(strangers.map(|file| format!("{file} has methods of {whole}")));
     }
     assert_none(&problems);
 }

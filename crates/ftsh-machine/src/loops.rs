@@ -29,84 +29,82 @@ pub(crate) fn end_for_any(task: &mut Task) -> Flow {
     }
 }
 
-impl Core {
-    pub(crate) fn next_for(&mut self, task: &mut Task, code: &Loop) -> Step {
-        let io = task.io.id();
-        let query = match task.frames.last().map(|frame| &frame.kind) {
-            // Words after a `break` are left to the next reader.
-            Some(FrameKind::For(items))
-                if code.ends_early && !self.tasks.ends_with_loop(task, code) =>
-            {
-                let end = items.end_of_words().cloned();
-                end.map_or(Query::InputPart(io), |end| Query::InputWord(io, end))
+pub(crate) fn next_for(parts: &mut Core, task: &mut Task, code: &Loop) -> Step {
+    let io = task.io.id();
+    let query = match task.frames.last().map(|frame| &frame.kind) {
+        // Words after a `break` are left to the next reader.
+        Some(FrameKind::For(items))
+            if code.ends_early && !parts.tasks.ends_with_loop(task, code) =>
+        {
+            let end = items.end_of_words().cloned();
+            end.map_or(Query::InputPart(io), |end| Query::InputWord(io, end))
+        }
+        _ => Query::InputPart(io),
+    };
+    let part = take_answer(task, &query);
+    let next = match task.frames.last_mut() {
+        Some(Frame { kind: FrameKind::For(items), .. }) => {
+            if let Some(part) = part {
+                items.feed(&part);
             }
-            _ => Query::InputPart(io),
-        };
-        let part = take_answer(task, &query);
-        let next = match task.frames.last_mut() {
-            Some(Frame { kind: FrameKind::For(items), .. }) => {
-                if let Some(part) = part {
-                    items.feed(&part);
-                }
-                if items.needs_input() {
-                    return Err(Suspend::Pending(query));
-                }
-                items.next()
+            if items.needs_input() {
+                return Err(Suspend::Pending(query));
             }
-            _ => return Ok(Flow::Throw(task.broken("a `for` goes on that has not begun"))),
-        };
-        if let Some(value) = next {
-            self.iterate(task, None, "for", code, value);
-            task.advance();
-        } else {
-            task.frames.pop();
-            task.jump(code.end);
+            items.next()
         }
-        Ok(Flow::Continue)
+        _ => return Ok(Flow::Throw(task.broken("a `for` goes on that has not begun"))),
+    };
+    if let Some(value) = next {
+        iterate(parts, task, None, "for", code, value);
+        task.advance();
+    } else {
+        task.frames.pop();
+        task.jump(code.end);
     }
+    Ok(Flow::Continue)
+}
 
-    pub(crate) fn try_item(&mut self, task: &mut Task, frame: &mut ForAnyFrame) {
-        if let Some(value) = frame.items.next_round() {
-            self.iterate(task, None, "forany", &frame.code, value);
-        }
-        task.jump(frame.code.body);
+pub(crate) fn try_item(parts: &mut Core, task: &mut Task, frame: &mut ForAnyFrame) {
+    if let Some(value) = frame.items.next_round() {
+        iterate(parts, task, None, "forany", &frame.code, value);
     }
+    task.jump(frame.code.body);
+}
 
-    /// Continues with the next item after a failed body. Returns false if there is no next item.
-    pub(crate) fn next_item(&mut self, task: &mut Task, mut frame: Box<ForAnyFrame>) -> bool {
-        if frame.is_last() {
-            return false;
-        }
-        frame.tried += 1;
-        self.try_item(task, &mut frame);
-        task.enter(FrameKind::ForAny(frame));
-        true
+/// Continues with the next item after a failed body. Returns false if there is no next item.
+pub(crate) fn next_item(parts: &mut Core, task: &mut Task, mut frame: Box<ForAnyFrame>) -> bool {
+    if frame.is_last() {
+        return false;
     }
+    frame.tried += 1;
+    try_item(parts, task, &mut frame);
+    task.enter(FrameKind::ForAny(frame));
+    true
+}
 
-    /// Sets a loop's variable, in the loop's task or in a branch that the loop's task begins.
-    pub(crate) fn iterate(
-        &mut self,
-        task: &mut Task,
-        begun_by: Option<&Task>,
-        kind: &'static str,
-        code: &Loop,
-        value: Value,
-    ) {
-        if self.config.log_level >= Level::STRUCTURES {
-            let name = code.variable.to_string();
-            let text = value.text().unwrap_or_default().to_string();
-            let event = LogEvent::Iteration { kind, name, value: text };
-            let mut record = self.record(task, task.line(), event);
-            if let Some(parent) = begun_by {
-                record = self.inside_branch(record, parent, &code.variable, &value);
-            }
-            self.requests.push(Effect::Log(record));
+/// Sets a loop's variable, in the loop's task or in a branch that the loop's task begins.
+pub(crate) fn iterate(
+    parts: &mut Core,
+    task: &mut Task,
+    begun_by: Option<&Task>,
+    kind: &'static str,
+    code: &Loop,
+    value: Value,
+) {
+    if parts.config.log_level >= Level::STRUCTURES {
+        let name = code.variable.to_string();
+        let text = value.text().unwrap_or_default().to_string();
+        let event = LogEvent::Iteration { kind, name, value: text };
+        let mut record = parts.record(task, task.line(), event);
+        if let Some(parent) = begun_by {
+            record = parts.inside_branch(record, parent, &code.variable, &value);
         }
-        if let Value::Text(text) = &value {
-            self.scheduler.handle(text.len());
-        }
-        task.variables.set(&code.variable, value);
+        parts.requests.push(Effect::Log(record));
     }
+    if let Value::Text(text) = &value {
+        parts.scheduler.handle(text.len());
+    }
+    task.variables.set(&code.variable, value);
 }
 
 impl Tasks {

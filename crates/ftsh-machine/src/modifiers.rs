@@ -30,59 +30,56 @@ pub(crate) fn end_accept(task: &mut Task) -> Flow {
     Flow::Continue
 }
 
-impl Core {
-    /// Begins a command whose leftover processes belong to the script. An attempt of `atomic in`
-    /// leaves no processes.
-    pub(crate) fn begin_keep(&mut self, task: &mut Task) -> Result<(), Suspend> {
-        if task.directory.view.is_some() {
-            let message = "`keep` can't stand in an attempt of `atomic in`";
-            return Err(Suspend::builtin(Slug::KeepInView, message));
-        }
-        let outer_scope = task.scope;
-        task.scope = self.new_scope(Some(outer_scope));
-        task.enter(FrameKind::Keep { scope: task.scope, outer_scope });
-        Ok(())
+/// Begins a command whose leftover processes belong to the script. An attempt of `atomic in`
+/// leaves no processes.
+pub(crate) fn begin_keep(core: &mut Core, task: &mut Task) -> Result<(), Suspend> {
+    if task.directory.view.is_some() {
+        let message = "`keep` can't stand in an attempt of `atomic in`";
+        return Err(Suspend::builtin(Slug::KeepInView, message));
     }
+    let outer_scope = task.scope;
+    task.scope = core.new_scope(Some(outer_scope));
+    task.enter(FrameKind::Keep { scope: task.scope, outer_scope });
+    Ok(())
+}
 
-    /// Ends a successful command with `keep`.
-    pub(crate) fn end_keep(&mut self, task: &mut Task) -> Flow {
-        let Some(Frame { kind: FrameKind::Keep { scope, outer_scope }, .. }) = task.frames.pop()
-        else {
-            return Flow::Throw(task.broken("a `keep` ends that has not begun"));
-        };
-        self.leave_keep(task, scope, outer_scope);
-        task.advance();
-        Flow::Continue
-    }
+/// Ends a successful command with `keep`.
+pub(crate) fn end_keep(core: &mut Core, task: &mut Task) -> Flow {
+    let Some(Frame { kind: FrameKind::Keep { scope, outer_scope }, .. }) = task.frames.pop() else {
+        return Flow::Throw(task.broken("a `keep` ends that has not begun"));
+    };
+    leave_keep(core, task, scope, outer_scope);
+    task.advance();
+    Flow::Continue
+}
 
-    /// Moves the processes left by a command with `keep` to the script.
-    pub(crate) fn leave_keep(&mut self, task: &mut Task, scope: ScopeId, outer_scope: ScopeId) {
-        self.merge(scope, ScopeId::SCRIPT);
-        task.scope = outer_scope;
-    }
+/// Moves the processes left by a command with `keep` to the script.
+pub(crate) fn leave_keep(core: &mut Core, task: &mut Task, scope: ScopeId, outer_scope: ScopeId) {
+    core.merge(scope, ScopeId::SCRIPT);
+    task.scope = outer_scope;
+}
 
-    /// Handles the failure of a command with `accept`. Returns true if the failure is a success.
-    pub(crate) fn accept(
-        &mut self,
-        task: &mut Task,
-        statuses: &AcceptedStatuses,
-        end: Address,
-        thrown: &Thrown,
-    ) -> bool {
-        if thrown.answers && thrown.failure.kind == FailureKind::Exit {
-            set_status(task, thrown.failure.code);
-        }
-        let accepted = thrown.is_accepted(statuses);
-        if accepted {
-            let Failure { command, elapsed, code, .. } = &*thrown.failure;
-            let (command, elapsed) = (command.clone(), elapsed.unwrap_or_default());
-            let event = || LogEvent::CommandSucceeded { command, elapsed, status: *code };
-            self.log_at(task, thrown.failure.line, event, Level::COMMANDS);
-            self.requests.forget_output(task);
-            task.jump(end);
-        }
-        accepted
+/// Handles the failure of a command with `accept`. Returns true if the failure is a success.
+pub(crate) fn accept_failure(
+    core: &mut Core,
+    task: &mut Task,
+    statuses: &AcceptedStatuses,
+    end: Address,
+    thrown: &Thrown,
+) -> bool {
+    if thrown.answers && thrown.failure.kind == FailureKind::Exit {
+        set_status(task, thrown.failure.code);
     }
+    let accepted = thrown.is_accepted(statuses);
+    if accepted {
+        let Failure { command, elapsed, code, .. } = &*thrown.failure;
+        let (command, elapsed) = (command.clone(), elapsed.unwrap_or_default());
+        let event = || LogEvent::CommandSucceeded { command, elapsed, status: *code };
+        core.log_at(task, thrown.failure.line, event, Level::COMMANDS);
+        core.requests.forget_output(task);
+        task.jump(end);
+    }
+    accepted
 }
 
 fn set_status(task: &mut Task, status: i32) {

@@ -38,61 +38,59 @@ pub(crate) fn resource_gate(
     Ok(is_wanted.then(|| Box::new(ResourceGate::new(free, load))))
 }
 
-impl Core {
-    /// Returns true if the gate of the innermost `forall` lets a further branch begin. Asks the
-    /// driver if the answer is unknown.
-    pub(crate) fn passes_gate(&mut self, task: &mut Task) -> bool {
-        let Some((gate, has_more)) = gate_and_words(task.top_join()) else { return true };
-        match gate.state {
-            GateState::Open => true,
-            _ if !has_more => {
-                self.leave_gate(task);
-                true
+/// Returns true if the gate of the innermost `forall` lets a further branch begin. Asks the
+/// driver if the answer is unknown.
+pub(crate) fn passes_gate(core: &mut Core, task: &mut Task) -> bool {
+    let Some((gate, has_more)) = gate_and_words(task.top_join()) else { return true };
+    match gate.state {
+        GateState::Open => true,
+        _ if !has_more => {
+            leave_gate(core, task);
+            true
+        }
+        GateState::Asked(_) | GateState::Waiting(_) => false,
+        GateState::Closed => {
+            let operation = core.requests.query(task, Query::FreeResources);
+            if let Some(gate) = gate_of(task.top_join()) {
+                gate.state = GateState::Asked(operation);
             }
-            GateState::Asked(_) | GateState::Waiting(_) => false,
-            GateState::Closed => {
-                let operation = self.requests.query(task, Query::FreeResources);
-                if let Some(gate) = gate_of(task.top_join()) {
-                    gate.state = GateState::Asked(operation);
-                }
-                false
-            }
+            false
         }
     }
+}
 
-    /// Handles the answer of the driver, or its absence, in which case the branch begins.
-    pub(crate) fn resources_known(&mut self, task: &mut Task, result: &Result<Reply, Refusal>) {
-        let (now, check) = (self.now(), Timer::Gate(task.id));
-        let Some(gate) = gate_of(task.top_join()) else { return };
-        let missing = match result {
-            Ok(Reply::Text(answer)) => gate.missing(answer),
-            _ => None,
-        };
-        // A wait has one record at its beginning and one at its end.
-        let event = match missing {
-            Some(missing) => {
-                gate.state = GateState::Waiting(self.scheduler.arm(now + CHECK_INTERVAL, check));
-                let is_new = gate.waiting_since.is_none();
-                gate.waiting_since.get_or_insert(now);
-                is_new.then_some(LogEvent::ResourcesAwaited { missing })
-            }
-            None => {
-                gate.state = GateState::Open;
-                let since = gate.waiting_since.take();
-                since.map(|since| LogEvent::ResourcesAvailable { waited: now - since })
-            }
-        };
-        if let Some(event) = event {
-            let level = event.level();
-            self.log(task, || event, level);
+/// Handles the answer of the driver, or its absence, in which case the branch begins.
+pub(crate) fn resources_known(core: &mut Core, task: &mut Task, result: &Result<Reply, Refusal>) {
+    let (now, check) = (core.now(), Timer::Gate(task.id));
+    let Some(gate) = gate_of(task.top_join()) else { return };
+    let missing = match result {
+        Ok(Reply::Text(answer)) => gate.missing(answer),
+        _ => None,
+    };
+    // A wait has one record at its beginning and one at its end.
+    let event = match missing {
+        Some(missing) => {
+            gate.state = GateState::Waiting(core.scheduler.arm(now + CHECK_INTERVAL, check));
+            let is_new = gate.waiting_since.is_none();
+            gate.waiting_since.get_or_insert(now);
+            is_new.then_some(LogEvent::ResourcesAwaited { missing })
         }
+        None => {
+            gate.state = GateState::Open;
+            let since = gate.waiting_since.take();
+            since.map(|since| LogEvent::ResourcesAvailable { waited: now - since })
+        }
+    };
+    if let Some(event) = event {
+        let level = event.level();
+        core.log(task, || event, level);
     }
+}
 
-    /// Stops waiting for resources.
-    pub(crate) fn leave_gate(&mut self, task: &mut Task) {
-        self.scheduler.cancel(gate_of(task.top_join()).and_then(|gate| gate.timer()));
-        self.requests.leave_gate(task.top_join());
-    }
+/// Stops waiting for resources.
+pub(crate) fn leave_gate(core: &mut Core, task: &mut Task) {
+    core.scheduler.cancel(gate_of(task.top_join()).and_then(|gate| gate.timer()));
+    core.requests.leave_gate(task.top_join());
 }
 
 impl Requests {
@@ -218,45 +216,43 @@ fn incoming(join: Option<&mut JoinFrame>) -> Option<&mut Items> {
     }
 }
 
-impl Core {
-    /// Requests the record of a branch that succeeded. Returns the request and the number of bytes of
-    /// the file that were read before, or none if the `forall` records nothing.
-    pub(crate) fn record_word(&mut self, task: &Task) -> Option<(OperationId, u64)> {
-        let directory = self.tasks.parent(task)?.directory.clone();
-        let tally = self.tasks.tally_around(task)?;
-        let word = tally.word(task.id)?.text().unwrap_or_default().into_owned();
-        let (query, from) = tally.once()?.recording(&word);
-        let operation = self.requests.new_operation(task);
-        self.requests.push(Effect::Query { operation, directory, query });
-        Some((operation, from))
-    }
+/// Requests the record of a branch that succeeded. Returns the request and the number of bytes of
+/// the file that were read before, or none if the `forall` records nothing.
+pub(crate) fn record_word(core: &mut Core, task: &Task) -> Option<(OperationId, u64)> {
+    let directory = core.tasks.parent(task)?.directory.clone();
+    let tally = core.tasks.tally_around(task)?;
+    let word = tally.word(task.id)?.text().unwrap_or_default().into_owned();
+    let (query, from) = tally.once()?.recording(&word);
+    let operation = core.requests.new_operation(task);
+    core.requests.push(Effect::Query { operation, directory, query });
+    Some((operation, from))
+}
 
-    /// Ends a branch whose word was recorded in the part of the file from an offset on. Without its
-    /// record, the branch fails.
-    pub(crate) fn word_recorded(
-        &mut self,
-        task: &mut Task,
-        from: u64,
-        result: Result<Reply, Refusal>,
-    ) -> Flow {
-        let part = match result {
-            Ok(Reply::Text(part)) => part,
-            Ok(_) => return Flow::Throw(task.broken("a record was answered by no text")),
-            Err(refusal) => {
-                let message = format!("the word was not recorded: {}", refusal.message);
-                let refusal = Refusal { message, ..refusal };
-                let thrown = task.refused(FailureKind::Io, refusal);
-                return Flow::Throw(thrown.named(Slug::OnceFile));
-            }
-        };
-        if let Some(once) = self.tasks.tally_around(task).and_then(Tally::once) {
-            once.learn(from, &part);
+/// Ends a branch whose word was recorded in the part of the file from an offset on. Without its
+/// record, the branch fails.
+pub(crate) fn word_recorded(
+    core: &mut Core,
+    task: &mut Task,
+    from: u64,
+    result: Result<Reply, Refusal>,
+) -> Flow {
+    let part = match result {
+        Ok(Reply::Text(part)) => part,
+        Ok(_) => return Flow::Throw(task.broken("a record was answered by no text")),
+        Err(refusal) => {
+            let message = format!("the word was not recorded: {}", refusal.message);
+            let refusal = Refusal { message, ..refusal };
+            let thrown = task.refused(FailureKind::Io, refusal);
+            return Flow::Throw(thrown.named(Slug::OnceFile));
         }
-        if let Some(outer) = self.tasks.parent(task).map(|parent| parent.scope) {
-            self.hand_over(task.scope, outer);
-        }
-        Flow::Exited(TaskEnding::Succeeded)
+    };
+    if let Some(once) = core.tasks.tally_around(task).and_then(Tally::once) {
+        once.learn(from, &part);
     }
+    if let Some(outer) = core.tasks.parent(task).map(|parent| parent.scope) {
+        core.hand_over(task.scope, outer);
+    }
+    Flow::Exited(TaskEnding::Succeeded)
 }
 
 impl Tasks {

@@ -12,6 +12,7 @@ use crate::effect::{
     SpoolId, StagedFileId,
 };
 use crate::endings::{Retry, Thrown};
+use crate::eval::resolve_redirects;
 use crate::event::{Refusal, Reply};
 use crate::frames::FrameKind;
 use crate::invocation::{RedirectTarget, Redirects, Resolved, Targets, WrittenVariable};
@@ -33,7 +34,7 @@ impl Committer<'_> {
         task: &mut Task,
         redirects: &[Redirect],
     ) -> Result<(), Suspend> {
-        let resolved = self.core.resolve(task, redirects)?.pending;
+        let resolved = resolve_redirects(self.core, task, redirects)?.pending;
         let (directory, umask) = (task.directory.clone(), task.umask);
         task.enter(FrameKind::Targets(Arc::new(Targets { resolved, directory, umask })));
         Ok(())
@@ -58,7 +59,7 @@ impl Committer<'_> {
         attempt: bool,
         view: Option<AttemptView>,
     ) -> Flow {
-        let targets = task.targets();
+        let targets = targets_around(task);
         let resolved = targets.as_ref().map(|targets| targets.resolved.iter().cloned());
         let mut changes = Vec::new();
         let mut buffered = Vec::new();
@@ -341,15 +342,6 @@ impl Task {
         Thrown { retry, ..self.not_opened(refusal) }
     }
 
-    /// Returns the targets of output for the innermost structure, a `try` or its `catch`.
-    fn targets(&self) -> Option<Arc<Targets>> {
-        let mut around = self.frames.iter().rev().skip(1).map(|frame| &frame.kind);
-        match around.find(|kind| !matches!(kind, FrameKind::Guard(_)))? {
-            FrameKind::Targets(targets) => Some(Arc::clone(targets)),
-            _ => None,
-        }
-    }
-
     /// Returns the scratch directory of the innermost atomic attempt.
     pub(crate) fn scratch(&self) -> Option<&Scratch> {
         let own = self.frames.iter().rev().find_map(|frame| match &frame.kind {
@@ -397,4 +389,13 @@ pub(crate) fn output_received(
         }
     }
     Flow::Emptied(then)
+}
+
+/// Returns the targets of output for the innermost structure, a `try` or its `catch`.
+fn targets_around(task: &Task) -> Option<Arc<Targets>> {
+    let mut around = task.frames.iter().rev().skip(1).map(|frame| &frame.kind);
+    match around.find(|kind| !matches!(kind, FrameKind::Guard(_)))? {
+        FrameKind::Targets(targets) => Some(Arc::clone(targets)),
+        _ => None,
+    }
 }

@@ -11,7 +11,7 @@ use crate::effect::{Effect, OperationId, ProcessId, Query, StagedFileId, TaskId,
 use crate::endings::{Continuation, Retry, Thrown};
 use crate::event::{Refusal, Reply, SIGPIPE};
 use crate::frames::{Frame, FrameKind};
-use crate::grouped_output::WriteError;
+use crate::grouped_output::{GroupedOutput, WriteError};
 use crate::outcome::FailureKind;
 use crate::record::Level;
 use crate::resources::ResourceHandle;
@@ -208,7 +208,7 @@ impl Committer<'_> {
         let Some(buffered) = streams.and_then(VecDeque::pop_front) else {
             return self.committed(task);
         };
-        let process = self.core.grouped_output().copy(task, io, buffered.1.id(), buffered.0);
+        let process = GroupedOutput::new(self.core).copy(task, io, buffered.1.id(), buffered.0);
         Flow::Wait(TaskState::Committing(Committing::Writing(process, buffered)))
     }
 
@@ -311,14 +311,14 @@ impl Tasks {
     /// Returns the innermost atomic attempt around a task's current structure, also among the
     /// parents of the task.
     fn enclosing<'t>(&'t mut self, task: &'t mut Task) -> Option<&'t mut Transaction> {
-        if task.own_attempt().is_some() {
-            return task.own_attempt();
+        if own_attempt(task).is_some() {
+            return own_attempt(task);
         }
         let mut parent = task.parent?.0;
-        while self.get_mut(parent)?.own_attempt().is_none() {
+        while own_attempt(self.get_mut(parent)?).is_none() {
             parent = self.get(parent)?.parent?.0;
         }
-        self.get_mut(parent)?.own_attempt()
+        own_attempt(self.get_mut(parent)?)
     }
 
     /// Returns true if a process writes a stream of a task's commit.
@@ -346,16 +346,6 @@ impl Task {
                     && !matches!(transaction.kind, TransactionKind::Tee { .. })
             }
             _ => false,
-        })
-    }
-
-    /// Returns the innermost atomic attempt among the task's own structures.
-    fn own_attempt(&mut self) -> Option<&mut Transaction> {
-        self.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
-            FrameKind::Transaction(it) if matches!(it.kind, TransactionKind::Attempt { .. }) => {
-                Some(&mut **it)
-            }
-            _ => None,
         })
     }
 }
@@ -390,4 +380,14 @@ pub(crate) fn commit_result(result: Result<Reply, Refusal>) -> Result<(), FileCo
         Err(refusal) => (refusal, Retry::AsUsual),
     };
     Err(FileCommitError { why, errno, retry, kind })
+}
+
+/// Returns the innermost atomic attempt among the task's own structures.
+fn own_attempt(task: &mut Task) -> Option<&mut Transaction> {
+    task.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
+        FrameKind::Transaction(it) if matches!(it.kind, TransactionKind::Attempt { .. }) => {
+            Some(&mut **it)
+        }
+        _ => None,
+    })
 }

@@ -15,9 +15,9 @@ pub(crate) struct Committer<'a> {
     pub(crate) core: &'a mut Core,
 }
 
-impl Core {
-    /// Returns the committer.
-    pub(crate) fn committer(&mut self) -> Committer<'_> {
-        Committer { core: self }
+impl<'a> Committer<'a> {
+    /// Creates the type for one step.
+    pub(crate) fn new(core: &'a mut Core) -> Self {
+        Self { core }
     }
 }

@@ -7,6 +7,7 @@ use bstr::BString;
 use super::CommandRunner;
 use crate::core::{Flow, Step};
 use crate::effect::Action;
+use crate::eval::Expander;
 use crate::frames::{CallFrame, FrameKind};
 use crate::tasks::Task;
 use crate::values::{Suspend, Value};
@@ -33,7 +34,7 @@ impl CommandRunner<'_> {
                 args.extend(list.iter().map(ToOwned::to_owned));
                 continue;
             }
-            args.push(size::copy(&self.core.expander(task).text(value)?)?);
+            args.push(size::copy(&Expander::new(self.core, task).text(value)?)?);
         }
         task.stack.truncate(from);
         let (name, restore) = (Arc::clone(name), Vec::new());

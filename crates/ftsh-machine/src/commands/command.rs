@@ -16,6 +16,7 @@ use crate::atomic::{FileCommitError, commit_result};
 use crate::core::{Flow, Step};
 use crate::effect::{Action, Effect, Environment, Run};
 use crate::endings::{Retry, TaskEnding, Thrown};
+use crate::eval::{Expander, resolve_redirects};
 use crate::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind};
 use crate::invocation::{CommandTarget, Expanded, RedirectPhase};
 use crate::outcome::{FailureKind, Outcome, shorten, signal_name};
@@ -25,6 +26,7 @@ use crate::resources::ResourceHandle;
 use crate::secrets::Secrets;
 use crate::size;
 use crate::tasks::{CommittingFiles, RunningCommand, Task, TaskState, Tasks};
+use crate::unwind::Unwinder;
 use crate::values::{Suspend, Value};
 use crate::variables::Variables;
 use ftsh_syntax::ast::{Name, Simple, Word, WordPart};
@@ -50,7 +52,8 @@ impl CommandRunner<'_> {
             None => {
                 let command = Arc::new(self.expand(task, simple)?);
                 if !simple.redirects.is_empty() {
-                    task.progress().redirects = self.core.resolve(task, &simple.redirects)?;
+                    task.progress().redirects =
+                        resolve_redirects(self.core, task, &simple.redirects)?;
                 }
                 task.expanded = Some(Arc::clone(&command));
                 command
@@ -95,7 +98,7 @@ impl CommandRunner<'_> {
     }
 
     fn expand(&self, task: &mut Task, simple: &Simple) -> Result<Expanded, Suspend> {
-        let expander = self.core.expander(task);
+        let expander = Expander::new(self.core, task);
         let mut words: Vec<BString> = Vec::with_capacity(simple.words.len());
         let mut target = None;
         for word in &simple.words {
@@ -176,7 +179,7 @@ impl CommandRunner<'_> {
         if let Some(environment) = task.variables.environment() {
             return Ok(environment);
         }
-        let expander = self.core.expander(task);
+        let expander = Expander::new(self.core, task);
         let environment =
             Arc::new(task.variables.exported(|value| size::copy(&expander.text(value)?))?);
         task.variables.remember(&environment);
@@ -397,7 +400,7 @@ impl CommandRunner<'_> {
         if outcome == Outcome::Succeeded {
             self.core.log_success(task, command, elapsed);
         }
-        self.core.unwinder().leave_all(task);
+        Unwinder::new(self.core).leave_all(task);
         Flow::Finish(outcome)
     }
 

@@ -1,82 +1,22 @@
 //! Redirections: conversion of words to changes of descriptors.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bstr::{BString, ByteSlice};
+use bstr::BString;
 
 use super::CommandRunner;
-use crate::core::{Core, Flow, Requests, Step};
-use crate::effect::{
-    Access, BufferId, Directory, Effect, FdChange, FdSource, IoId, OperationId, Umask,
-};
+use crate::core::{Flow, Requests, Step};
+use crate::effect::{BufferId, Directory, Effect, FdChange, FdSource, IoId, OperationId, Umask};
+use crate::eval::{Expander, resolve_redirects};
 use crate::frames::FrameKind;
 use crate::invocation::{
-    IoTable, Opening, RedirectPhase, RedirectTarget, Redirects, Resolved, WrittenVariable,
+    IoTable, Opening, RedirectPhase, RedirectTarget, Resolved, WrittenVariable,
 };
-use crate::outcome::FailureKind;
 use crate::size;
 use crate::tasks::{Task, TaskState};
 use crate::transactions::Transaction;
 use crate::values::{Suspend, Value};
-use ftsh_syntax::ast::{Mode, Name, Redirect, RedirectionTarget};
-use ftsh_syntax::slug::Slug;
-
-impl Core {
-    /// Expands the words of redirections, without changing anything.
-    pub(crate) fn resolve(
-        &self,
-        task: &Task,
-        redirects: &[Redirect],
-    ) -> Result<Redirects, Suspend> {
-        let expander = self.expander(task);
-        let mut pending = VecDeque::with_capacity(redirects.len());
-        for redirect in redirects {
-            let target = match &redirect.target {
-                RedirectionTarget::File(word) => {
-                    let access = match redirect.mode {
-                        Mode::Read => Access::Read,
-                        Mode::Write => Access::Write,
-                        Mode::Append => Access::Append,
-                    };
-                    let path = expander.file(word)?;
-                    RedirectTarget::FdSource(match named_descriptor(&path) {
-                        Some(descriptor) => FdSource::Descriptor(descriptor),
-                        None => FdSource::File { path, access },
-                    })
-                }
-                RedirectionTarget::Variable(word) => {
-                    let name = variable_name(&expander.joined(word)?)?;
-                    match redirect.mode {
-                        Mode::Read if task.variables.get(&name).is_none() => {
-                            return Err(Suspend::Failed(
-                                FailureKind::Redirect,
-                                Slug::UnsetVariable,
-                                format!("the variable `{name}` is not set, so it can't be read"),
-                            ));
-                        }
-                        Mode::Read => RedirectTarget::ReadVariable(name),
-                        mode => RedirectTarget::WriteVariable(name, mode),
-                    }
-                }
-                RedirectionTarget::Descriptor(descriptor) => {
-                    RedirectTarget::FdSource(FdSource::Descriptor(*descriptor))
-                }
-                RedirectionTarget::HereDocument { body, .. } => {
-                    RedirectTarget::FdSource(FdSource::Bytes(expander.joined(body)?))
-                }
-                RedirectionTarget::HereString(word) => {
-                    let mut line = expander.joined(word)?;
-                    line.push(b'\n');
-                    RedirectTarget::FdSource(FdSource::Bytes(line))
-                }
-            };
-            let (descriptor, with_errors) = (redirect.descriptor, redirect.with_errors);
-            pending.push_back(Resolved { descriptor, with_errors, target });
-        }
-        Ok(Redirects { pending, ..Redirects::default() })
-    }
-}
+use ftsh_syntax::ast::{Mode, Name, Redirect};
 
 impl Requests {
     /// Takes the next redirections of the current instruction, up to the next written variable.
@@ -172,21 +112,19 @@ impl Requests {
     }
 }
 
-impl Core {
+impl CommandRunner<'_> {
     /// Replaces the buffer on top of the stack by its text.
     pub(crate) fn output_text(&self, task: &mut Task) -> Result<(), Suspend> {
         let text = match task.stack.last() {
-            Some(value) => size::copy(&self.expander(task).text(value)?)?,
+            Some(value) => size::copy(&Expander::new(self.core, task).text(value)?)?,
             None => return Err(Suspend::Broken("the output of a command is missing")),
         };
-        self.scheduler.handle(text.len());
+        self.core.scheduler.handle(text.len());
         task.stack.pop();
         task.stack.push(Value::from(text));
         Ok(())
     }
-}
 
-impl CommandRunner<'_> {
     /// Begins a command whose standard output goes into a new buffer on the stack.
     pub(crate) fn begin_output(&mut self, task: &mut Task) -> Flow {
         if task.opened().is_none() {
@@ -204,7 +142,7 @@ impl CommandRunner<'_> {
     /// Begins redirections around a block.
     pub(crate) fn redirect_block(&mut self, task: &mut Task, redirects: &Arc<[Redirect]>) -> Step {
         if task.opened().is_none() {
-            task.progress().redirects = self.core.resolve(task, redirects)?;
+            task.progress().redirects = resolve_redirects(self.core, task, redirects)?;
             self.core.requests.draft_files(task);
         }
         if task.opened().is_none() || task.is_to_redirect() {
@@ -240,32 +178,5 @@ fn read_port(task: &mut Task, name: &Name) -> FdSource {
         }
         Some(value) => FdSource::Bytes(value.text().unwrap_or_default().into_owned()),
         None => FdSource::Null,
-    }
-}
-
-/// Returns the own descriptor that a special path names. Opening such a path again could truncate a
-/// file while others write to it.
-pub(crate) fn named_descriptor(path: &[u8]) -> Option<u8> {
-    let number = match path {
-        b"/dev/stdin" => b"0",
-        b"/dev/stdout" => b"1",
-        b"/dev/stderr" => b"2",
-        _ => [&b"/dev/fd/"[..], b"/proc/self/fd/"].iter().find_map(|it| path.strip_prefix(*it))?,
-    };
-    match number {
-        [digit @ b'0'..=b'9'] => Some(digit - b'0'),
-        _ => None,
-    }
-}
-
-/// Checks that a word is a valid name of a variable.
-pub(crate) fn variable_name(word: &BString) -> Result<Name, Suspend> {
-    let valid = word.first().is_some_and(|first| first.is_ascii_alphabetic() || *first == b'_')
-        && word.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
-    match word.to_str() {
-        Ok(name) if valid => Ok(name.into()),
-        _ => {
-            Err(Suspend::expression(Slug::NotAName, format!("`{word}` can't be a variable's name")))
-        }
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::parts::Core;
+use crate::branches::JoinKind;
 use crate::effect::{Effect, TaskId};
 use crate::endings::{Logged, Thrown};
-use crate::outcome::Failure;
+use crate::outcome::{Failure, FailureKind};
 use crate::record::{Level, LogEvent, LogRecord};
 use crate::tasks::Task;
 
@@ -107,5 +108,46 @@ impl Core {
         let event = LogEvent::EndedBy(Box::new(Failure::clone(&thrown.failure)));
         let record = self.record(task, line, event);
         self.requests.push(Effect::Log(LogRecord { file, uncaught: true, ..record }));
+    }
+}
+
+impl Core {
+    /// Logs the end of a branch, and removes the branch from its loop.
+    pub(crate) fn branch_ended(
+        &mut self,
+        task: &mut Task,
+        (branch, attempts): (TaskId, u64),
+        failure: Option<(FailureKind, i32)>,
+    ) {
+        let now = self.now();
+        let (code, node, begun) = match task.top_join().map(|it| &mut it.kind) {
+            Some(JoinKind::Branches { code, tally, .. }) => {
+                let node = tally.node(branch).map(ToOwned::to_owned);
+                (&*code, node, tally.forget(branch))
+            }
+            Some(JoinKind::Hedge(hedge)) => {
+                let begun = hedge.forget(branch);
+                (&hedge.code, None, begun)
+            }
+            Some(JoinKind::Stages(_)) | None => return,
+        };
+        let Some((place, word, started)) = begun else { return };
+        if self.config.log_level < Level::STRUCTURES {
+            return;
+        }
+        let variable = Arc::clone(&code.variable);
+        let event = LogEvent::BranchEnded {
+            name: variable.to_string(),
+            word: word.text().unwrap_or_default().into_owned(),
+            place,
+            node,
+            failure,
+            attempts,
+            elapsed: now - started,
+        };
+        let record = self.record(task, task.line(), event);
+        let record = LogRecord { task: Some(branch), parent: Some(task.id), ..record };
+        let record = self.inside_branch(record, task, &variable, &word);
+        self.requests.push(Effect::Log(record));
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 
+use super::expression::{set_variable, unset_variable};
 use crate::core::Core;
 use crate::outcome::FailureKind;
 use crate::tasks::Task;
@@ -192,30 +193,28 @@ fn words<'a>(mut words: impl Iterator<Item = &'a BString>) -> Result<Value, Refu
     Ok(Value::List(Arc::new(list)))
 }
 
-impl Core {
-    /// Sets the variables of the script's arguments. The operands become `$1`, `$2` …
-    pub(crate) fn read_arguments(
-        &mut self,
-        task: &mut Task,
-        declaration: &ArgumentsDeclaration,
-    ) -> Result<(), Suspend> {
-        let read = Reader::read(declaration, task.args.get(1..).unwrap_or_default());
-        let (values, operands) = read.and_then(Reader::values).map_err(|refusal| {
-            let text = match refusal {
-                Refusal::Help => "the arguments ask for help".to_owned(),
-                Refusal::Misuse(text) => text,
-            };
-            Suspend::Failed(FailureKind::Usage, Slug::Usage, text)
-        })?;
-        for (DeclaredArgument { name, .. }, value) in declaration.arguments.iter().zip(values) {
-            match value {
-                Some(value) => self.set(task, name, value),
-                None => self.unset(task, name),
-            }
+/// Sets the variables of the script's arguments. The operands become `$1`, `$2` …
+pub(crate) fn read_arguments(
+    core: &mut Core,
+    task: &mut Task,
+    declaration: &ArgumentsDeclaration,
+) -> Result<(), Suspend> {
+    let read = Reader::read(declaration, task.args.get(1..).unwrap_or_default());
+    let (values, operands) = read.and_then(Reader::values).map_err(|refusal| {
+        let text = match refusal {
+            Refusal::Help => "the arguments ask for help".to_owned(),
+            Refusal::Misuse(text) => text,
+        };
+        Suspend::Failed(FailureKind::Usage, Slug::Usage, text)
+    })?;
+    for (DeclaredArgument { name, .. }, value) in declaration.arguments.iter().zip(values) {
+        match value {
+            Some(value) => set_variable(core, task, name, value),
+            None => unset_variable(core, task, name),
         }
-        let arguments = Arc::make_mut(&mut task.args);
-        arguments.truncate(1);
-        arguments.extend(operands);
-        Ok(())
     }
+    let arguments = Arc::make_mut(&mut task.args);
+    arguments.truncate(1);
+    arguments.extend(operands);
+    Ok(())
 }

@@ -45,10 +45,22 @@ pub(crate) struct Expander<'a> {
     pub handled: &'a Cell<usize>,
 }
 
-impl Core {
-    /// Returns an expander for the words of a task.
-    pub(crate) fn expander<'a>(&'a self, task: &'a Task) -> Expander<'a> {
-        Expander { task, config: &self.config, now: self.now(), handled: self.scheduler.handled() }
+impl<'a> Expander<'a> {
+    /// Creates an expander for the words of a task.
+    pub(crate) fn new(core: &'a Core, task: &'a Task) -> Self {
+        Self { task, config: &core.config, now: core.now(), handled: core.scheduler.handled() }
+    }
+
+    /// Returns true if the value on top of the task's stack matches one of the patterns.
+    pub(crate) fn matches_any(&self, patterns: &[Word]) -> Result<bool, Suspend> {
+        let value = self.task.stack.last().ok_or(Suspend::Broken("a value is missing"))?;
+        let value = self.text(value)?;
+        for pattern in patterns {
+            if self.is_match(pattern, &value)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::operators;
+use super::{expand::Expander, operators};
 use crate::core::Core;
 use crate::effect::Query;
 use crate::event::Reply;
@@ -17,7 +17,11 @@ use ftsh_syntax::ast::{Name, Word, WordPart};
 use ftsh_syntax::slug::Slug;
 
 /// Executes an operator on the operands on the stack.
-pub(crate) fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), Suspend> {
+pub(crate) fn compute(
+    core: &mut Core,
+    task: &mut Task,
+    instruction: &Instruction,
+) -> Result<(), Suspend> {
     let result = match instruction {
         Instruction::Test(test) => {
             // The operand stays on the stack until the query is answered.
@@ -45,13 +49,23 @@ pub(crate) fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), 
             let from = task.pop()?.integer();
             from.and_then(|from| Range::new(from, to?, step?)).map(Value::Range)
         }
+        Instruction::Words(word) => Ok(list_item(core, task, word)?),
+        Instruction::Assign(name) => return assign(core, task, name),
+        Instruction::List { name, values, adds } => {
+            return make_list(core, task, name, *values, *adds);
+        }
+        Instruction::Unset(name) => {
+            unset_variable(core, task, name);
+            return Ok(());
+        }
+        Instruction::Shift => return shift(task),
         _ => return Ok(()),
     };
     task.stack.push(result.map_err(Suspend::from)?);
     Ok(())
 }
 
-pub(crate) fn shift(task: &mut Task) -> Result<(), Suspend> {
+fn shift(task: &mut Task) -> Result<(), Suspend> {
     let by = task.pop()?.integer().map_err(Suspend::from)?;
     let count = task.args.len().saturating_sub(1);
     match usize::try_from(by) {
@@ -89,106 +103,91 @@ pub(crate) fn local(task: &mut Task, name: &Name, made: Option<Change>) {
     }
 }
 
-impl Core {
-    /// Returns true if any pattern of a `when` matches the value on top of the stack.
-    pub(crate) fn matches_any(&self, task: &Task, patterns: &[Word]) -> Result<bool, Suspend> {
-        let expander = self.expander(task);
-        let value = task.stack.last().ok_or(Suspend::Broken("a value is missing"))?;
-        let value = expander.text(value)?;
-        for pattern in patterns {
-            if expander.is_match(pattern, &value)? {
-                return Ok(true);
+/// Returns the words of an item in a loop's list.
+fn list_item(core: &Core, task: &Task, word: &Word) -> Result<Value, Suspend> {
+    let expander = Expander::new(core, task);
+    if let Some(variable) = word.all_of_list() {
+        return expander.list(variable).map(Value::List);
+    }
+    // A text is split lazily, because it may have millions of words.
+    if let [WordPart::Variable(variable)] = &word.parts[..]
+        && let Some(value) = expander.plain(variable)
+    {
+        match value {
+            Value::Text(text) => return Ok(Value::Split(Splitter::words(Arc::clone(text)))),
+            Value::Buffer(_) | Value::List(_) => {
+                let text = expander.variable(variable)?;
+                expander.handle(&text);
+                return Ok(Value::Split(Splitter::words(Arc::new(size::copy(&text)?))));
             }
+            _ => {}
         }
-        Ok(false)
     }
+    expander.words([word]).map(Value::Words)
+}
 
-    /// Returns the words of an item in a loop's list.
-    pub(crate) fn list_item(&self, task: &Task, word: &Word) -> Result<Value, Suspend> {
-        let expander = self.expander(task);
-        if let Some(variable) = word.all_of_list() {
-            return expander.list(variable).map(Value::List);
+fn assign(core: &mut Core, task: &mut Task, name: &Name) -> Result<(), Suspend> {
+    let value = match task.pop()? {
+        Value::Range(range) if range.count() == 1 => Value::Integer(range.get(0)),
+        // The words become a single text, which is split again when used.
+        value @ (Value::Split(_) | Value::Words(_) | Value::Range(_) | Value::List(_)) => {
+            let text = Expander::new(core, task).text(&value)?.into_owned();
+            Value::from(text)
         }
-        // A text is split lazily, because it may have millions of words.
-        if let [WordPart::Variable(variable)] = &word.parts[..]
-            && let Some(value) = expander.plain(variable)
-        {
-            match value {
-                Value::Text(text) => return Ok(Value::Split(Splitter::words(Arc::clone(text)))),
-                Value::Buffer(_) | Value::List(_) => {
-                    let text = expander.variable(variable)?;
-                    expander.handle(&text);
-                    return Ok(Value::Split(Splitter::words(Arc::new(size::copy(&text)?))));
-                }
-                _ => {}
-            }
+        value => value,
+    };
+    set_variable(core, task, name, value);
+    Ok(())
+}
+
+/// Gives a variable a value, and logs the assignment.
+pub(crate) fn set_variable(core: &mut Core, task: &mut Task, name: &Name, value: Value) {
+    core.log(
+        task,
+        || LogEvent::Assigned { name: name.to_string(), value: value.brief() },
+        Level::COMMANDS,
+    );
+    task.variables.set(name, value);
+}
+
+/// Makes a list of the words of the values on top of the stack, or adds them to a list.
+fn make_list(
+    core: &mut Core,
+    task: &mut Task,
+    name: &Name,
+    values: usize,
+    adds: bool,
+) -> Result<(), Suspend> {
+    let from = task.stack.len().saturating_sub(values);
+    let values: Vec<Value> = task.stack.drain(from..).collect();
+    let expander = Expander::new(core, task);
+    let mut words = List::default();
+    for value in &values {
+        if !value.each_word(|word| words.push(word))? {
+            words.push(&expander.text(value)?)?;
         }
-        expander.words([word]).map(Value::Words)
     }
+    expander.handled.set(expander.handled.get() + words.text_len());
+    if adds {
+        let added = task.variables.change_list(name, |list| list.extend(&words));
+        added.ok_or_else(|| not_a_list(name))??;
+    } else {
+        words.shrink();
+        task.variables.set_list(name, Arc::new(words));
+    }
+    let value = || task.variables.get(name).and_then(|variable| variable.value.brief());
+    core.log(
+        task,
+        || LogEvent::Assigned { name: name.to_string(), value: value() },
+        Level::COMMANDS,
+    );
+    Ok(())
+}
 
-    pub(crate) fn assign(&mut self, task: &mut Task, name: &Name) -> Result<(), Suspend> {
-        let value = match task.pop()? {
-            Value::Range(range) if range.count() == 1 => Value::Integer(range.get(0)),
-            // The words become a single text, which is split again when used.
-            value @ (Value::Split(_) | Value::Words(_) | Value::Range(_) | Value::List(_)) => {
-                let text = self.expander(task).text(&value)?.into_owned();
-                Value::from(text)
-            }
-            value => value,
-        };
-        self.set(task, name, value);
-        Ok(())
-    }
-
-    /// Gives a variable a value, and logs the assignment.
-    pub(crate) fn set(&mut self, task: &mut Task, name: &Name, value: Value) {
-        self.log(
-            task,
-            || LogEvent::Assigned { name: name.to_string(), value: value.brief() },
-            Level::COMMANDS,
-        );
-        task.variables.set(name, value);
-    }
-
-    /// Makes a list of the words of the values on top of the stack, or adds them to a list.
-    pub(crate) fn make_list(
-        &mut self,
-        task: &mut Task,
-        name: &Name,
-        values: usize,
-        adds: bool,
-    ) -> Result<(), Suspend> {
-        let from = task.stack.len().saturating_sub(values);
-        let values: Vec<Value> = task.stack.drain(from..).collect();
-        let expander = self.expander(task);
-        let mut words = List::default();
-        for value in &values {
-            if !value.each_word(|word| words.push(word))? {
-                words.push(&expander.text(value)?)?;
-            }
-        }
-        expander.handled.set(expander.handled.get() + words.text_len());
-        if adds {
-            let added = task.variables.change_list(name, |list| list.extend(&words));
-            added.ok_or_else(|| not_a_list(name))??;
-        } else {
-            words.shrink();
-            task.variables.set_list(name, Arc::new(words));
-        }
-        let value = || task.variables.get(name).and_then(|variable| variable.value.brief());
-        self.log(
-            task,
-            || LogEvent::Assigned { name: name.to_string(), value: value() },
-            Level::COMMANDS,
-        );
-        Ok(())
-    }
-
-    pub(crate) fn unset(&mut self, task: &mut Task, name: &Name) {
-        let event = || LogEvent::Assigned { name: name.to_string(), value: None };
-        self.log(task, event, Level::COMMANDS);
-        task.variables.unset(name);
-    }
+pub(crate) fn unset_variable(core: &mut Core, task: &mut Task, name: &Name) {
+    let event = || LogEvent::Assigned { name: name.to_string(), value: None };
+    core.log(task, event, Level::COMMANDS);
+    task.variables.unset(name);
 }
 
 /// Returns the failure of a variable that is used as a list.

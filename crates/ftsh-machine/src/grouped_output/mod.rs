@@ -5,6 +5,8 @@ mod relay;
 
 use crate::core::Core;
 
+pub(crate) use self::relay::tag_output;
+
 pub(crate) use self::flush::{NOT_WRITTEN, WriteError, flushing, halt_flush};
 
 /// Writes the buffered output of branches.
@@ -12,9 +14,9 @@ pub(crate) struct GroupedOutput<'a> {
     pub(crate) core: &'a mut Core,
 }
 
-impl Core {
-    /// Returns the writer of buffered output.
-    pub(crate) fn grouped_output(&mut self) -> GroupedOutput<'_> {
-        GroupedOutput { core: self }
+impl<'a> GroupedOutput<'a> {
+    /// Creates the type for one step.
+    pub(crate) fn new(core: &'a mut Core) -> Self {
+        Self { core }
     }
 }

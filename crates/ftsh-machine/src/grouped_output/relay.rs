@@ -41,18 +41,16 @@ impl Requests {
     }
 }
 
-impl Core {
-    /// Sends the output of a branch through its loop's relay, if there is one.
-    pub(crate) fn tag_output(&mut self, task: &mut Task, branch: &mut Task, word: &Value) {
-        let Some(relay) = top_relay(task.top_join()).map(|relay| relay.operation) else { return };
-        let word = word.text().unwrap_or_default();
-        let tag = Arc::new(escape_field(&self.config.secrets.hide_bytes(&word)).into());
-        let source = FdSource::Relay { relay, tag };
-        let changes = [1, 2].map(|descriptor| FdChange { descriptor, source: source.clone() });
-        let operation = self.requests.new_operation(branch);
-        branch.io = self.requests.open_io(&branch.io, branch, operation, changes.into());
-        branch.state = TaskState::Piped(operation);
-    }
+/// Sends the output of a branch through its loop's relay, if there is one.
+pub(crate) fn tag_output(core: &mut Core, task: &mut Task, branch: &mut Task, word: &Value) {
+    let Some(relay) = top_relay(task.top_join()).map(|relay| relay.operation) else { return };
+    let word = word.text().unwrap_or_default();
+    let tag = Arc::new(escape_field(&core.config.secrets.hide_bytes(&word)).into());
+    let source = FdSource::Relay { relay, tag };
+    let changes = [1, 2].map(|descriptor| FdChange { descriptor, source: source.clone() });
+    let operation = core.requests.new_operation(branch);
+    branch.io = core.requests.open_io(&branch.io, branch, operation, changes.into());
+    branch.state = TaskState::Piped(operation);
 }
 
 impl Tasks {

@@ -12,6 +12,7 @@ use crate::event::Suspension;
 use crate::outcome::{Failure, Outcome, signal_name};
 use crate::record::{Level, LogEvent, LogRecord};
 use crate::tasks::{AfterEmptied, Task, TaskState};
+use crate::unwind::Unwinder;
 
 impl Machine {
     /// Handles the end of a child task. Returns the parent and its control flow, unless already
@@ -82,7 +83,7 @@ impl Machine {
                 machine.core.log(task, || LogEvent::Canceled, Level::STRUCTURES);
                 let (scope, failure) = (task.base_scope(), Arc::clone(&thrown.failure));
                 let after = AfterEmptied::End(TaskEnding::Failed(thrown));
-                machine.core.unwinder().cut_down(task, 0, scope, &failure, after)
+                Unwinder::new(&mut machine.core).cut_down(task, 0, scope, &failure, after)
             });
         }
     }
@@ -150,7 +151,7 @@ impl Machine {
                     if !was_signal {
                         *planned = outcome;
                     }
-                    return machine.core.unwinder().hasten(main, false);
+                    return Unwinder::new(&mut machine.core).hasten(main, false);
                 }
                 // A signal that only cancels a statement does not revoke the end of the session.
                 if !is_cancelling(&outcome) || !was_signal {
@@ -158,7 +159,7 @@ impl Machine {
                 }
                 let is_cleaning = main.all_cancellations().next().is_some();
                 if is_cleaning && (was_signal || !cleans) {
-                    return machine.core.unwinder().hasten(main, was_signal);
+                    return Unwinder::new(&mut machine.core).hasten(main, was_signal);
                 }
                 if !is_cleaning && (was_signal || is_killed) {
                     machine.core.kill(scope);
@@ -177,10 +178,11 @@ impl Machine {
             };
             let after = AfterEmptied::Finish(outcome);
             if cleans {
-                machine.core.unwinder().cut_down(main, 0, scope, &failure, after)
+                Unwinder::new(&mut machine.core).cut_down(main, 0, scope, &failure, after)
             } else {
                 let before = machine.core.requests.count();
-                let flow = machine.core.unwinder().cut_off(main, 0, scope, &failure, after);
+                let flow =
+                    Unwinder::new(&mut machine.core).cut_off(main, 0, scope, &failure, after);
                 machine.core.requests.drop_logs_since(before);
                 flow
             }

@@ -5,20 +5,20 @@ use std::sync::Arc;
 use bstr::BString;
 
 use super::Machine;
+use crate::atomic::Committer;
 use crate::attempts::TryPhase;
 use crate::commands::command_lost;
 use crate::core::{Breach, Flow};
 use crate::effect::{OperationId, ProcessId, ScopeId, TaskId, Watch};
 use crate::endings::{Logged, Retry, TaskEnding, Thrown};
 use crate::event::{CommandStatus, Refusal, Reply, Returned, SpawnError};
-use crate::grouped_output::{NOT_WRITTEN, WriteError};
-use crate::parallel::next_word_is_due;
+use crate::grouped_output::{GroupedOutput, NOT_WRITTEN, WriteError};
 use crate::record::{Level, LogEvent};
-use crate::remote::engine_of;
-use crate::supply::{NOT_READ, check_is_due, words_came};
+use crate::remote::{engine_of, wake_waiting};
+use crate::supply::{NOT_READ, resources_known, words_came};
 use crate::tasks::{AfterEmptied, Task, TaskState};
 use crate::time::Time;
-use crate::unwind::Cut;
+use crate::unwind::{Cut, Unwinder};
 
 impl Machine {
     /// Handles the start of a program, whose redirections are now set up. The driver logs the
@@ -31,7 +31,7 @@ impl Machine {
                     written.waits = false;
                 }
                 if command.replaces_shell {
-                    machine.core.unwinder().leave_all(task);
+                    Unwinder::new(&mut machine.core).leave_all(task);
                 }
             }
             Flow::keep_waiting(task)
@@ -80,7 +80,7 @@ impl Machine {
         });
         if let Some(engine) = engine {
             self.core.remote.engine(engine).record_beginning(process, node);
-            self.core.wake_waiting(engine);
+            wake_waiting(&mut self.core, engine);
         }
     }
 
@@ -93,7 +93,7 @@ impl Machine {
             machine.dispatcher().returned(task, process, returned)
         });
         if let Some(engine) = engine {
-            self.core.wake_waiting(engine);
+            wake_waiting(&mut self.core, engine);
         }
     }
 
@@ -116,7 +116,7 @@ impl Machine {
             }
             if self.core.tasks.is_gated_by(task, operation) {
                 return self.resume(task, |machine, task| {
-                    machine.core.resources_known(task, &result);
+                    resources_known(&mut machine.core, task, &result);
                     Flow::fork_again(task)
                 });
             }
@@ -139,7 +139,9 @@ impl Machine {
         }
         self.resume(owner, |machine, task| {
             match std::mem::replace(&mut task.state, TaskState::Ready) {
-                TaskState::Emptying(_, after) => machine.core.unwinder().emptied(task, after),
+                TaskState::Emptying(_, after) => {
+                    Unwinder::new(&mut machine.core).emptied(task, after)
+                }
                 _ => Flow::Throw(task.broken("a scope is empty that nothing waits for")),
             }
         });
@@ -165,30 +167,17 @@ impl Machine {
         });
     }
 
-    /// Handles the start time of the next word of a hedged `forany`.
-    pub(super) fn hedge_due(&mut self, task: TaskId) {
+    /// Handles the time at which a task may start another branch, as `note` notes.
+    pub(super) fn branch_due(&mut self, task: TaskId, note: fn(&mut Task)) {
         self.resume(task, |_, task| {
-            next_word_is_due(task);
+            note(task);
             Flow::fork_again(task)
         });
     }
 
-    /// Handles the time of another check of the machine's resources.
-    pub(super) fn gate_due(&mut self, task: TaskId) {
-        self.resume(task, |_, task| {
-            check_is_due(task);
-            Flow::fork_again(task)
-        });
-    }
-
-    /// Handles the deadline of a `try`.
-    pub(super) fn deadline_passed(&mut self, task: TaskId, id: u64) {
-        self.resume(task, |machine, task| machine.core.unwinder().cut(task, id, &Cut::Try));
-    }
-
-    /// Handles the deadline of a single attempt.
-    pub(super) fn attempt_limit_passed(&mut self, task: TaskId, id: u64) {
-        self.resume(task, |machine, task| machine.core.unwinder().cut(task, id, &Cut::Attempt));
+    /// Handles the deadline of a `try`, or of a single attempt.
+    pub(super) fn deadline_passed(&mut self, task: TaskId, id: u64, cut: &Cut) {
+        self.resume(task, |machine, task| Unwinder::new(&mut machine.core).cut(task, id, cut));
     }
 
     /// Handles a condition that the processes of a scope met.
@@ -196,7 +185,7 @@ impl Machine {
         let Some(watch) = self.core.scopes.watch(scope) else { return };
         let (owner, attempt, conditions) = (watch.owner, watch.attempt, watch.conditions);
         self.resume(owner, |machine, task| match attempt {
-            Some(id) => machine.core.unwinder().cut(task, id, &Cut::Breach(breach)),
+            Some(id) => Unwinder::new(&mut machine.core).cut(task, id, &Cut::Breach(breach)),
             None => machine.branch_breached(task, conditions, &breach),
         });
     }
@@ -212,23 +201,18 @@ impl Machine {
         let (retry, logged) = (Retry::AsUsual, Logged::Failure);
         let thrown = Thrown { failure: Arc::clone(&failure), retry, logged, answers: true };
         let (scope, after) = (task.base_scope(), AfterEmptied::End(TaskEnding::Failed(thrown)));
-        self.core.unwinder().cut_down(task, 0, scope, &failure, after)
-    }
-
-    /// Handles the deadline of `finally` groups.
-    pub(super) fn cleanup_deadline_passed(&mut self, task: TaskId, keep: usize) {
-        self.resume(task, |machine, task| {
-            machine.core.unwinder().cleanup_deadline_passed(task, keep)
-        });
+        Unwinder::new(&mut self.core).cut_down(task, 0, scope, &failure, after)
     }
 
     /// Handles the end of writing grouped output.
     pub(super) fn flush_done(&mut self, task: TaskId, result: Result<(), WriteError>) {
         let mut failed = false;
         self.resume(task, |machine, task| {
-            failed = machine.core.grouped_output().part_flushed(task, result);
+            failed = GroupedOutput::new(&mut machine.core).part_flushed(task, result);
             match task.state {
-                TaskState::AwaitingCleanup => machine.core.unwinder().continue_cleanup(task),
+                TaskState::AwaitingCleanup => {
+                    Unwinder::new(&mut machine.core).continue_cleanup(task)
+                }
                 _ => Flow::fork_again(task),
             }
         });
@@ -241,7 +225,7 @@ impl Machine {
     pub(super) fn relay_done(&mut self, task: TaskId, result: Result<Reply, Refusal>) {
         let mut failed = false;
         self.resume(task, |machine, task| {
-            failed = machine.core.grouped_output().relay_done(task, result);
+            failed = GroupedOutput::new(&mut machine.core).relay_done(task, result);
             Flow::fork_again(task)
         });
         if failed {
@@ -263,7 +247,9 @@ impl Machine {
 
     /// Handles the end of writing a stream of a commit.
     pub(super) fn stream_written(&mut self, task: TaskId, result: Result<(), WriteError>) {
-        self.resume(task, |machine, task| machine.core.committer().stream_written(task, result));
+        self.resume(task, |machine, task| {
+            Committer::new(&mut machine.core).stream_written(task, result)
+        });
     }
 
     /// Handles the resumption of the run in another process, with commands whose results are
@@ -279,7 +265,7 @@ impl Machine {
         for id in self.core.tasks.ids() {
             self.resume(id, |machine, task| {
                 task.forget_durations();
-                machine.core.unwinder().resumed(task, &passes, committed)
+                Unwinder::new(&mut machine.core).resumed(task, &passes, committed)
             });
         }
         for process in lost {
@@ -295,7 +281,8 @@ impl Machine {
             return self.flush_done(task, Err(WriteError::Lost));
         }
         if self.core.tasks.commits(task, process) {
-            return self.resume(task, |machine, task| machine.core.committer().stream_lost(task));
+            return self
+                .resume(task, |machine, task| Committer::new(&mut machine.core).stream_lost(task));
         }
         self.resume(task, |machine, task| match task.state {
             TaskState::Remote(_) => machine.dispatcher().sender_lost(task, process),

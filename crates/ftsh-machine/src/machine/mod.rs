@@ -21,16 +21,18 @@ use crate::invocation::IoTable;
 use crate::lower::lower;
 use crate::outcome::Outcome;
 use crate::packed::{PackedBranch, Unrunnable};
-use crate::parallel::Forker;
+use crate::parallel::{Forker, next_word_is_due};
 use crate::program::Definitions;
 use crate::random::Random;
 use crate::record::Level;
 use crate::remote::{Dispatcher, Unpacked};
 use crate::scheduler::{Scheduler, Timer};
 use crate::secrets::Secrets;
+use crate::supply::check_is_due;
 use crate::tasks::{ParentContext, Task, TaskState, Tasks};
 use crate::time::Time;
 use crate::tries::TryRunner;
+use crate::unwind::{Cut, Unwinder};
 use crate::variables::Variables;
 use crate::{MAIN, Output, builtins};
 use ftsh_syntax::ast::Block;
@@ -200,14 +202,16 @@ impl Machine {
             && let Some(timer) = self.core.scheduler.due()
         {
             match timer {
-                Timer::Deadline { task, id } => self.deadline_passed(task, id),
-                Timer::EachAttempt { task, id } => self.attempt_limit_passed(task, id),
+                Timer::Deadline { task, id } => self.deadline_passed(task, id, &Cut::Try),
+                Timer::EachAttempt { task, id } => self.deadline_passed(task, id, &Cut::Attempt),
                 Timer::Wake(task) => self.wake(task),
-                Timer::Hedge(task) => self.hedge_due(task),
+                Timer::Hedge(task) => self.branch_due(task, next_word_is_due),
                 Timer::Escalation(scope) => self.core.escalate(scope),
-                Timer::Gate(task) => self.gate_due(task),
+                Timer::Gate(task) => self.branch_due(task, check_is_due),
                 Timer::KillGrace(scope) => self.core.grace_passed(scope),
-                Timer::Cleaning { task, keep } => self.cleanup_deadline_passed(task, keep),
+                Timer::Cleaning { task, keep } => self.resume(task, |machine, task| {
+                    Unwinder::new(&mut machine.core).cleanup_deadline_passed(task, keep)
+                }),
                 Timer::RunDeadline => self.run_deadline_passed(),
             }
         }

@@ -3,20 +3,22 @@
 use std::sync::Arc;
 
 use super::Machine;
-use crate::atomic::output_received;
+use crate::arguments::read_arguments;
+use crate::atomic::{Committer, output_received};
 use crate::core::{Flow, Step, end_word_call};
 use crate::effect::{Query, TaskId};
 use crate::endings::TaskEnding;
-use crate::eval::{compute, local, shift};
+use crate::eval::{Expander, compute, local};
 use crate::event::{Refusal, Reply};
 use crate::frames::{Frame, FrameKind};
-use crate::loops::{begin_for, end_for_any};
-use crate::modifiers::{begin_accept, end_accept};
+use crate::loops::{begin_for, end_for_any, next_for};
+use crate::modifiers::{begin_accept, begin_keep, end_accept, end_keep};
 use crate::outcome::FailureKind;
 use crate::program::{Instruction, Program};
 use crate::record::{Level, LogEvent};
+use crate::supply::word_recorded;
 use crate::tasks::{AfterEmptied, Task, TaskState};
-use crate::unwind::guard;
+use crate::unwind::{Unwinder, guard};
 use crate::values::{Suspend, Value};
 use ftsh_syntax::slug::Slug;
 
@@ -39,7 +41,9 @@ impl Machine {
                     }
                 }
                 Some(TaskState::Cleaning) => {
-                    self.resume(id, |machine, task| machine.core.unwinder().continue_cleanup(task));
+                    self.resume(id, |machine, task| {
+                        Unwinder::new(&mut machine.core).continue_cleanup(task)
+                    });
                 }
                 // A task cut short since it was queued now waits for something else.
                 _ => {}
@@ -91,16 +95,20 @@ impl Machine {
                         self.branch_failing(parent, task.id, &ending);
                     }
                     let (scope, after) = (task.scope, AfterEmptied::End(ending));
-                    flow = self.core.unwinder().empty(&mut task, scope, after);
+                    flow = Unwinder::new(&mut self.core).empty(&mut task, scope, after);
                 }
                 Flow::Finish(outcome) => {
                     self.outcome = Some(outcome);
                     flow = Flow::Wait(TaskState::Ready);
                 }
-                Flow::Throw(thrown) => flow = self.core.unwinder().throw(&mut task, thrown),
-                Flow::Exiting(ending) => flow = self.core.unwinder().end_task(&mut task, ending),
+                Flow::Throw(thrown) => {
+                    flow = Unwinder::new(&mut self.core).throw(&mut task, thrown);
+                }
+                Flow::Exiting(ending) => {
+                    flow = Unwinder::new(&mut self.core).end_task(&mut task, ending);
+                }
                 Flow::Exited(ending) => {
-                    self.core.unwinder().drop_task(&mut task);
+                    Unwinder::new(&mut self.core).drop_task(&mut task);
                     let Some(place) = task.parent else { return };
                     let (child, residue) = ((task.id, task.attempts), task.residue());
                     drop(task);
@@ -119,10 +127,12 @@ impl Machine {
         loop {
             flow = match flow {
                 Flow::AttemptFailed(thrown) => self.tries().attempt_failed(task, thrown),
-                Flow::Empty(scope, after) => self.core.unwinder().empty(task, scope, after),
-                Flow::Emptied(after) => self.core.unwinder().emptied(task, after),
+                Flow::Empty(scope, after) => {
+                    Unwinder::new(&mut self.core).empty(task, scope, after)
+                }
+                Flow::Emptied(after) => Unwinder::new(&mut self.core).emptied(task, after),
                 Flow::Proceed(then) => {
-                    let step = self.core.unwinder().proceed(task, then);
+                    let step = Unwinder::new(&mut self.core).proceed(task, then);
                     step.unwrap_or_else(|suspend| self.core.requests.suspend(task, suspend))
                 }
                 flow => return flow,
@@ -177,17 +187,17 @@ impl Machine {
     ) -> Flow {
         match (std::mem::replace(&mut task.state, TaskState::Ready), result) {
             (TaskState::OpeningView(opening), result) => {
-                self.core.committer().view_opened(task, opening, result)
+                Committer::new(&mut self.core).view_opened(task, opening, result)
             }
             (TaskState::Beginning(beginning), result) => {
-                self.core.committer().begun(task, beginning, result)
+                Committer::new(&mut self.core).begun(task, beginning, result)
             }
             (TaskState::CheckingInput(_), result) => self.tries().input_checked(task, &result),
             (TaskState::CommittingFiles(commit), result) => {
                 self.commands().files_committed(task, *commit, result)
             }
             (TaskState::Committing(waited), result) => {
-                self.core.committer().continue_commit(task, waited, result)
+                Committer::new(&mut self.core).continue_commit(task, waited, result)
             }
             (TaskState::ReadingOutput(_, then), result) => output_received(task, then, result),
             (TaskState::Query(_, query), Ok(reply)) => {
@@ -195,7 +205,9 @@ impl Machine {
                 Flow::Continue
             }
             (TaskState::Piped(_), Ok(_)) => Flow::Continue,
-            (TaskState::Recording(_, from), result) => self.core.word_recorded(task, from, result),
+            (TaskState::Recording(_, from), result) => {
+                word_recorded(&mut self.core, task, from, result)
+            }
             (TaskState::Opening(opening), Ok(_)) => {
                 task.progress().opened = Some(opening.io);
                 if let Some(written) = opening.written {
@@ -240,18 +252,19 @@ impl Machine {
         match instruction {
             Instruction::Push(value) => task.stack.push(value.clone()),
             Instruction::Operand(word) => {
-                let value = self.core.expander(task).operand(word)?;
-                task.stack.push(value);
-            }
-            Instruction::Words(word) => {
-                let value = self.core.list_item(task, word)?;
+                let value = Expander::new(&self.core, task).operand(word)?;
                 task.stack.push(value);
             }
             Instruction::Not
             | Instruction::Test(_)
             | Instruction::Binary { .. }
             | Instruction::Range { .. }
-            | Instruction::Boolean => compute(task, instruction)?,
+            | Instruction::Boolean
+            | Instruction::Words(_)
+            | Instruction::Assign(_)
+            | Instruction::List { .. }
+            | Instruction::Unset(_)
+            | Instruction::Shift => compute(&mut self.core, task, instruction)?,
             Instruction::ShortCircuit(value, address) => {
                 let top = task.pop()?;
                 if top.boolean().map_err(Suspend::from)? == *value {
@@ -274,44 +287,42 @@ impl Machine {
                 _ => return Ok(Flow::Throw(task.broken("a probe ends that has not begun"))),
             },
             Instruction::BeginOutput => return Ok(self.commands().begin_output(task)),
-            Instruction::OutputText => self.core.output_text(task)?,
+            Instruction::OutputText => self.commands().output_text(task)?,
             Instruction::Command(command) => return self.commands().command(task, command),
             Instruction::Accept(statuses, end) => begin_accept(task, statuses, *end),
             Instruction::EndAccept => return Ok(end_accept(task)),
-            Instruction::Keep => self.core.begin_keep(task)?,
-            Instruction::EndKeep => return Ok(self.core.end_keep(task)),
+            Instruction::Keep => begin_keep(&mut self.core, task)?,
+            Instruction::EndKeep => return Ok(end_keep(&mut self.core, task)),
             Instruction::Pipeline { stages, end } => {
                 return Ok(self.forker().pipeline(task, stages, *end));
             }
             Instruction::Redirect(redirects) => {
                 return self.commands().redirect_block(task, redirects);
             }
-            Instruction::EndRedirect => return Ok(self.core.unwinder().end_redirects(task)),
+            Instruction::EndRedirect => {
+                return Ok(Unwinder::new(&mut self.core).end_redirects(task));
+            }
             Instruction::Local(name) => {
                 let made = task.variables.change(name);
                 local(task, name, made);
             }
-            Instruction::Assign(name) => self.core.assign(task, name)?,
             Instruction::Export(name) => task.variables.export(name),
-            Instruction::List { name, values, adds } => {
-                self.core.make_list(task, name, *values, *adds)?;
-            }
             Instruction::Channel(code) => self.tries().declare(task, code)?,
-            Instruction::Unset(name) => self.core.unset(task, name),
             Instruction::Use(file) => {
                 if let Some(file) = file {
                     return Ok(self.commands().use_file(task, file));
                 }
             }
-            Instruction::Args(declaration) => self.core.read_arguments(task, declaration)?,
-            Instruction::Shift => shift(task)?,
-            Instruction::Return { value } => return self.core.unwinder().return_(task, *value),
+            Instruction::Args(declaration) => read_arguments(&mut self.core, task, declaration)?,
+            Instruction::Return { value } => {
+                return Unwinder::new(&mut self.core).return_(task, *value);
+            }
             Instruction::Jump(address) => {
                 task.jump(*address);
                 return Ok(Flow::Continue);
             }
             Instruction::JumpOut { frames, to } => {
-                return Ok(self.core.unwinder().jump_out(task, *frames, *to));
+                return Ok(Unwinder::new(&mut self.core).jump_out(task, *frames, *to));
             }
             Instruction::Unless(address) => {
                 let value = task.pop()?.boolean().map_err(Suspend::from)?;
@@ -322,7 +333,7 @@ impl Machine {
                 }
             }
             Instruction::When { patterns, otherwise } => {
-                let is_match = self.core.matches_any(task, patterns)?;
+                let is_match = Expander::new(&self.core, task).matches_any(patterns)?;
                 self.core.log(task, || LogEvent::Condition(is_match), Level::STRUCTURES);
                 if !is_match {
                     task.jump(*otherwise);
@@ -332,7 +343,7 @@ impl Machine {
             }
             Instruction::Unmatched => _ = task.pop()?,
             Instruction::For(code) => begin_for(task, code)?,
-            Instruction::NextFor(code) => return self.core.next_for(task, code),
+            Instruction::NextFor(code) => return next_for(&mut self.core, task, code),
             Instruction::ForAny { code, clauses } => {
                 return self.forker().for_any(task, code, clauses);
             }
@@ -343,20 +354,24 @@ impl Machine {
             Instruction::Dispatch => return Ok(self.dispatcher().dispatch(task)),
             Instruction::EndTask => return Ok(Flow::Exiting(TaskEnding::Succeeded)),
             Instruction::BeginFinally(code) => guard(task, code),
-            Instruction::RunFinally => return Ok(self.core.unwinder().run_finally(task)),
-            Instruction::EndFinally => return self.core.unwinder().end_finally(task),
+            Instruction::RunFinally => return Ok(Unwinder::new(&mut self.core).run_finally(task)),
+            Instruction::EndFinally => return Unwinder::new(&mut self.core).end_finally(task),
             Instruction::TryHead(code) => task.enter(FrameKind::TryHead(Arc::clone(code))),
             Instruction::Try(code) => return self.tries().begin_try(task, code),
             Instruction::TryAgain => return self.tries().try_again(task),
             Instruction::Targets(redirects) => {
-                self.core.committer().find_targets(task, redirects)?;
+                Committer::new(&mut self.core).find_targets(task, redirects)?;
             }
             Instruction::Atomic { attempt } => {
-                return Ok(self.core.committer().begin_atomic(task, *attempt));
+                return Ok(Committer::new(&mut self.core).begin_atomic(task, *attempt));
             }
-            Instruction::Tee => return Ok(self.core.committer().begin_tee(task)),
-            Instruction::SameInput => return Ok(self.core.committer().begin_same_input(task)),
-            Instruction::EndAtomic => return Ok(self.core.committer().end_transaction(task)),
+            Instruction::Tee => return Ok(Committer::new(&mut self.core).begin_tee(task)),
+            Instruction::SameInput => {
+                return Ok(Committer::new(&mut self.core).begin_same_input(task));
+            }
+            Instruction::EndAtomic => {
+                return Ok(Committer::new(&mut self.core).end_transaction(task));
+            }
             Instruction::EndTry => return Ok(self.tries().try_succeeded(task)),
             Instruction::Durations(of) => self.core.read_durations(task, of)?,
             Instruction::EndCatch => match task.frames.pop() {

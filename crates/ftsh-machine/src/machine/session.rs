@@ -17,7 +17,7 @@ use crate::lower::lower;
 use crate::outcome::Outcome;
 use crate::packed::EndedBranch;
 use crate::secrets::Secrets;
-use crate::status::{InProgress, Status};
+use crate::status::{InProgress, Status, in_progress, take_snapshot};
 use crate::tasks::TaskState;
 use crate::time::{Deadline, Time};
 use ftsh_syntax::Script;
@@ -117,13 +117,13 @@ impl Machine {
 
     /// Returns the amount of work in progress.
     pub fn in_progress(&self) -> InProgress {
-        self.core.in_progress()
+        in_progress(&self.core)
     }
 
     /// Returns a snapshot of the run: the first `most` tasks, outer ones first, and counts of the
     /// others. `now` is the time of the snapshot.
     pub fn status(&self, most: usize, now: Time) -> Status {
         let main = self.core.tasks.main().filter(|_| self.outcome.is_none());
-        self.core.status(main, most, now)
+        take_snapshot(&self.core, main, most, now)
     }
 }

@@ -9,20 +9,22 @@ use bstr::BString;
 
 use super::Forker;
 use crate::branches::{JoinFrame, JoinKind, Next, Once, Tally};
-use crate::core::{Core, Flow, Requests, Step};
-use crate::effect::{Effect, FdChange, FdSource, Query, TaskId};
+use crate::core::{Flow, Requests, Step};
+use crate::effect::{FdChange, FdSource, Query, TaskId};
 use crate::elsewhere::{MAX_REMOTE_BRANCHES, RemoteTarget};
 use crate::endings::TaskEnding;
 use crate::frames::FrameKind;
+use crate::grouped_output::{GroupedOutput, tag_output};
 use crate::invocation::{IoTable, RedirectPhase};
-use crate::loops::{pop_items, take_answer};
+use crate::loops::{iterate, pop_items, take_answer};
 use crate::outcome::FailureKind;
 use crate::outputs::{BufferedOutput, MAX_BUFFERED_BRANCHES, OutputBuffers, escape_field};
 use crate::program::{Address, Loop};
-use crate::record::{Level, LogEvent, LogRecord};
+use crate::record::{Level, LogEvent};
 use crate::remote::query_for_packing;
-use crate::supply::resource_gate;
+use crate::supply::{passes_gate, resource_gate};
 use crate::tasks::{Task, TaskState};
+use crate::unwind::Unwinder;
 use crate::values::{Suspend, Value};
 use ftsh_syntax::clauses::{ForAllClauses, OutputMode};
 use ftsh_syntax::slug::Slug;
@@ -138,14 +140,14 @@ impl Forker<'_> {
         if let Some(JoinKind::Hedge(_)) = task.top_join().map(|it| &it.kind) {
             return self.more_hedges(task);
         }
-        self.core.grouped_output().flush_ended(task);
+        GroupedOutput::new(self.core).flush_ended(task);
         for _ in 0..BATCH {
             self.core.requests.ask_for_words(task);
             self.core.scheduler.count_branch();
             if let Some(flow) = self.crowded(task) {
                 return flow;
             }
-            if !self.core.passes_gate(task) {
+            if !passes_gate(self.core, task) {
                 return self.joined(task);
             }
             let Some((code, next, io, remote_branch)) = next_branch(task) else {
@@ -204,7 +206,7 @@ impl Forker<'_> {
         if self.core.tasks.count() < MAX_TASKS {
             return None;
         }
-        self.core.unwinder().leave(task);
+        Unwinder::new(self.core).leave(task);
         let message = format!("too many branches: at most {MAX_TASKS} can run at once");
         Some(Flow::Throw(
             task.thrown(FailureKind::Failure, 1, message, "").named(Slug::ManyBranches),
@@ -224,8 +226,8 @@ impl Forker<'_> {
         let scope = self.core.new_scope(Some(task.scope));
         let mut branch = self.fork(task, 0, code.body, io, scope);
         branch.slot = slot;
-        self.core.tag_output(task, &mut branch, &word);
-        self.core.iterate(&mut branch, Some(task), keyword, code, word);
+        tag_output(self.core, task, &mut branch, &word);
+        iterate(self.core, &mut branch, Some(task), keyword, code, word);
         let buffered = self.core.requests.buffer_output(task, &mut branch);
         let id = branch.id;
         if let Some(join) = task.top_join() {
@@ -264,47 +266,6 @@ impl Requests {
     pub(crate) fn open_for_branches(&mut self, task: &mut Task) -> Flow {
         let null = FdChange { descriptor: 0, source: FdSource::Null };
         self.open(task, RedirectPhase { changes: vec![null], written: None })
-    }
-}
-
-impl Core {
-    /// Logs the end of a branch, and removes the branch from its loop.
-    pub(crate) fn branch_ended(
-        &mut self,
-        task: &mut Task,
-        (branch, attempts): (TaskId, u64),
-        failure: Option<(FailureKind, i32)>,
-    ) {
-        let now = self.now();
-        let (code, node, begun) = match task.top_join().map(|it| &mut it.kind) {
-            Some(JoinKind::Branches { code, tally, .. }) => {
-                let node = tally.node(branch).map(ToOwned::to_owned);
-                (&*code, node, tally.forget(branch))
-            }
-            Some(JoinKind::Hedge(hedge)) => {
-                let begun = hedge.forget(branch);
-                (&hedge.code, None, begun)
-            }
-            Some(JoinKind::Stages(_)) | None => return,
-        };
-        let Some((place, word, started)) = begun else { return };
-        if self.config.log_level < Level::STRUCTURES {
-            return;
-        }
-        let variable = Arc::clone(&code.variable);
-        let event = LogEvent::BranchEnded {
-            name: variable.to_string(),
-            word: word.text().unwrap_or_default().into_owned(),
-            place,
-            node,
-            failure,
-            attempts,
-            elapsed: now - started,
-        };
-        let record = self.record(task, task.line(), event);
-        let record = LogRecord { task: Some(branch), parent: Some(task.id), ..record };
-        let record = self.inside_branch(record, task, &variable, &word);
-        self.requests.push(Effect::Log(record));
     }
 }
 

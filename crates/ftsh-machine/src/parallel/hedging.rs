@@ -15,8 +15,9 @@ use crate::effect::{Query, TaskId};
 use crate::endings::{TaskEnding, TaskResidue};
 use crate::event::Reply;
 use crate::frames::{ForAnyFrame, FrameKind};
+use crate::grouped_output::GroupedOutput;
 use crate::items::Items;
-use crate::loops::pop_items;
+use crate::loops::{pop_items, try_item};
 use crate::outputs::BufferedOutput;
 use crate::program::{DurationScale, Loop};
 use crate::scheduler::Timer;
@@ -64,7 +65,7 @@ impl Forker<'_> {
     pub(crate) fn more_hedges(&mut self, task: &mut Task) -> Flow {
         // The output of the winner is written after all other branches have ended.
         if top_hedge(task).is_some_and(|(running, _)| running == 0) {
-            self.core.grouped_output().flush_ended(task);
+            GroupedOutput::new(self.core).flush_ended(task);
         }
         while let Some((running, hedge)) = top_hedge(task)
             && hedge.begins(running)
@@ -183,7 +184,7 @@ impl Forker<'_> {
         }
         let items = self.items_of_any(task, code, clauses.in_order)?;
         let mut frame = ForAnyFrame { code: Arc::clone(code), items, tried: 0 };
-        self.core.try_item(task, &mut frame);
+        try_item(self.core, task, &mut frame);
         task.enter(FrameKind::ForAny(Box::new(frame)));
         Ok(Flow::Continue)
     }

@@ -17,6 +17,7 @@ use crate::invocation::IoTable;
 use crate::items::Items;
 use crate::program::{Address, Loop};
 use crate::tasks::{Task, TaskState};
+use crate::unwind::Unwinder;
 use crate::values::Value;
 use ftsh_syntax::clauses::ForAllClauses;
 
@@ -94,7 +95,7 @@ impl Forker<'_> {
             let is_last = join.running.is_empty();
             self.core.branch_ended(task, (child, attempts), ending.failure());
             let flow = if is_last {
-                self.core.unwinder().continue_cleanup(task)
+                Unwinder::new(self.core).continue_cleanup(task)
             } else {
                 Flow::Wait(TaskState::AwaitingCleanup)
             };
@@ -102,7 +103,7 @@ impl Forker<'_> {
         }
         if is_root {
             self.core.branch_ended(task, (child, attempts), ending.failure());
-            return (self.core.unwinder().root_ended(task, &ending, attempts), None);
+            return (Unwinder::new(self.core).root_ended(task, &ending, attempts), None);
         }
         match &mut join.kind {
             JoinKind::Stages(_) => {

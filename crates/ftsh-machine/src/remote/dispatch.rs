@@ -244,7 +244,7 @@ impl Dispatcher<'_> {
     /// Handles a branch whose dispatching shell has ended, in a resumed run.
     pub(crate) fn sender_lost(&mut self, task: &mut Task, process: ProcessId) -> Flow {
         if let Some(engine) = self.core.remote.leave(task.id, Some(process)) {
-            self.core.wake_waiting(engine);
+            wake_waiting(self.core, engine);
         }
         task.state = TaskState::Ready;
         let node = top_remote(task).and_then(|frame| frame.node().map(ToOwned::to_owned));
@@ -303,33 +303,31 @@ impl Tasks {
     }
 }
 
-impl Core {
-    /// Makes the tasks waiting for an engine check their turns again.
-    pub(crate) fn wake_waiting(&mut self, engine: EngineId) {
-        for id in self.remote.engine(engine).wake() {
-            let Some(task) = self.tasks.get_mut(id) else { continue };
-            if let TaskState::Remote(RemoteState::Waiting(timer)) = task.state {
-                self.scheduler.cancel(timer);
-                task.state = TaskState::Ready;
-                self.scheduler.queue(id);
-            }
+/// Makes the tasks waiting for an engine check their turns again.
+pub(crate) fn wake_waiting(core: &mut Core, engine: EngineId) {
+    for id in core.remote.engine(engine).wake() {
+        let Some(task) = core.tasks.get_mut(id) else { continue };
+        if let TaskState::Remote(RemoteState::Waiting(timer)) = task.state {
+            core.scheduler.cancel(timer);
+            task.state = TaskState::Ready;
+            core.scheduler.queue(id);
         }
     }
+}
 
-    /// Ends the wait of a task for a remote branch.
-    pub(crate) fn forget_remote(&mut self, task: TaskId, remote_branch: RemoteState) {
-        let process = match remote_branch {
-            RemoteState::Sent(process) => Some(process),
-            RemoteState::Waiting(timer) => {
-                self.scheduler.cancel(timer);
-                None
-            }
-            RemoteState::OutOfTime => None,
-        };
-        process.map(|process| self.requests.end_process(process));
-        if let Some(engine) = self.remote.leave(task, process) {
-            self.wake_waiting(engine);
+/// Ends the wait of a task for a remote branch.
+pub(crate) fn forget_remote(core: &mut Core, task: TaskId, remote_branch: RemoteState) {
+    let process = match remote_branch {
+        RemoteState::Sent(process) => Some(process),
+        RemoteState::Waiting(timer) => {
+            core.scheduler.cancel(timer);
+            None
         }
+        RemoteState::OutOfTime => None,
+    };
+    process.map(|process| core.requests.end_process(process));
+    if let Some(engine) = core.remote.leave(task, process) {
+        wake_waiting(core, engine);
     }
 }
 

@@ -8,6 +8,10 @@ use crate::core::Core;
 use crate::program::Definitions;
 use crate::random::Random;
 
+pub(crate) use self::dispatch::forget_remote;
+
+pub(crate) use self::dispatch::wake_waiting;
+
 pub(crate) use self::dispatch::engine_of;
 pub(crate) use self::pack::{Packer, query_for_packing};
 pub(crate) use self::unpack::Unpacked;

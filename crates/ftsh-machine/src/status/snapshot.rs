@@ -201,181 +201,179 @@ impl Doing {
     }
 }
 
-impl Core {
-    /// Returns the amount of work in progress.
-    pub(crate) fn in_progress(&self) -> InProgress {
-        let is_open = |task: &Task| {
-            join(task).and_then(|join| join.kind.relay()).is_some_and(|relay| !relay.is_done())
-        };
-        let relays = self.tasks.iter().filter(|task| is_open(task)).count();
-        // The branches of these tasks wait for resources of the machine, or for words.
-        let asks = |task: &Task| join(task).map_or(0, |join| join.kind.requests());
-        let asking: usize = self.tasks.iter().map(asks).sum();
-        InProgress {
-            tasks: self.tasks.count(),
-            commands: self.requests.processes(),
-            operations: self.requests.operations().saturating_sub(relays + asking),
-            relays,
-            scopes: self.scopes.count(),
-            emptying: self.scopes.emptying(),
-            timers: self.scheduler.armed(),
-        }
+/// Returns the amount of work in progress.
+pub(crate) fn in_progress(parts: &Core) -> InProgress {
+    let is_open = |task: &Task| {
+        join(task).and_then(|join| join.kind.relay()).is_some_and(|relay| !relay.is_done())
+    };
+    let relays = parts.tasks.iter().filter(|task| is_open(task)).count();
+    // The branches of these tasks wait for resources of the machine, or for words.
+    let asks = |task: &Task| join(task).map_or(0, |join| join.kind.requests());
+    let asking: usize = parts.tasks.iter().map(asks).sum();
+    InProgress {
+        tasks: parts.tasks.count(),
+        commands: parts.requests.processes(),
+        operations: parts.requests.operations().saturating_sub(relays + asking),
+        relays,
+        scopes: parts.scopes.count(),
+        emptying: parts.scopes.emptying(),
+        timers: parts.scheduler.armed(),
     }
+}
 
-    /// Creates a snapshot of the run: the first `most` tasks, outer ones first, and counts of the
-    /// others. `now` is the time of the snapshot.
-    pub(crate) fn status(&self, main: Option<&Task>, most: usize, now: Time) -> Status {
-        let mut status = Status {
-            now,
-            secrets: self.config.secrets.clone(),
-            tasks: Vec::new(),
-            more: BTreeMap::new(),
-        };
-        let mut left: Vec<(&Task, Option<&Loop>)> = Vec::new();
-        left.extend(main.map(|main| (main, None)));
-        while let Some((task, code)) = left.pop() {
-            if let Some(join) = join(task) {
-                let code = match &join.kind {
-                    JoinKind::Branches { code, .. } => Some(&**code),
-                    JoinKind::Hedge(hedge) => Some(&*hedge.code),
-                    JoinKind::Stages(_) => None,
-                };
-                let children = join.running.iter().rev().filter_map(|child| self.tasks.get(*child));
-                left.extend(children.map(|child| (child, code)));
-            }
-            if status.tasks.len() < most {
-                status.tasks.push(self.task_status(task, code));
-            } else if join(task).is_none() {
-                let (source, line) = place(task);
-                let place = (Arc::clone(source.name()), line, self.doing(task).name());
-                *status.more.entry(place).or_default() += 1;
-            }
-        }
-        status
-    }
-
-    fn task_status(&self, task: &Task, code: Option<&Loop>) -> TaskStatus {
-        let item = code.and_then(|code| {
-            let value = task.variables.get(&code.variable)?.value.brief()?;
-            let mut item = format!("{}={value}", code.variable);
-            self.config.secrets.hide_in(&mut item);
-            Some(item)
-        });
-        let (source, line) = place(task);
-        let (inside, cleaning) = task.cleanup_deadline();
-        let tries = task.placed_tries().enumerate();
-        let in_group = task.tries_in_group();
-        let tries = tries.map(|(at, (frame, source))| TryStatus {
-            counts: at < inside,
-            outlasted: in_group.is_some_and(|most| at >= most),
-            ..try_status(frame, source)
-        });
-        TaskStatus {
-            task: task.id,
-            parent: task.parent.map(|(parent, _)| parent),
-            item,
-            source: Arc::clone(source),
-            line,
-            doing: self.doing(task),
-            since: match &task.state {
-                TaskState::Command(command) => command.started,
-                _ => task.since,
-            },
-            tries: tries.collect(),
-            cleaning,
-            in_finally: in_group.is_some(),
-        }
-    }
-
-    fn doing(&self, task: &Task) -> Doing {
-        match &task.state {
-            TaskState::Ready => Doing::Computing,
-            TaskState::Committing(Committing::Writing(..)) => Doing::Printing,
-            TaskState::Query(..)
-            | TaskState::ReadingOutput(..)
-            | TaskState::Opening(..)
-            | TaskState::Piped(_)
-            | TaskState::CommittingFiles(_)
-            | TaskState::CheckingInput(_)
-            | TaskState::Recording(..)
-            | TaskState::OpeningView(_)
-            | TaskState::Beginning(_)
-            | TaskState::Committing(_) => Doing::Files,
-            TaskState::Entering(entering) => Doing::Entering(Arc::clone(&entering.channel)),
-            TaskState::Command(command) => Doing::Command(command.text.clone()),
-            TaskState::Sleeping(timer) if delayed(task).is_some() => {
-                Doing::Waiting { until: timer.due() }
-            }
-            TaskState::Sleeping(timer) => Doing::Sleeping { until: timer.due() },
-            TaskState::Children | TaskState::Forking => match join(task) {
-                Some(join) => self.joining(join),
-                None => Doing::Stages,
-            },
-            TaskState::Remote(_) => match node(task) {
-                Some(node) => Doing::Elsewhere(node.to_owned()),
-                None => Doing::Placing,
-            },
-            TaskState::Emptying(..) => Doing::Ending,
-            TaskState::AwaitingCleanup if flushing(task).is_some() => Doing::Printing,
-            TaskState::AwaitingCleanup | TaskState::Cleaning => Doing::CleaningUp,
-        }
-    }
-
-    fn joining(&self, join: &JoinFrame) -> Doing {
-        let (keyword, code, total, done, failed) = match &join.kind {
-            JoinKind::Branches { code, tally, .. } => {
-                ("forall", code, tally.total(), tally.succeeded(), tally.failed())
-            }
-            JoinKind::Hedge(hedge) => {
-                let done = u64::from(hedge.is_won());
-                ("forany", &hedge.code, hedge.total(), done, 0)
-            }
-            JoinKind::Stages(_) => return Doing::Stages,
-        };
-        let (enough, since, ending) = match &join.kind {
-            JoinKind::Branches { clauses, tally, .. } => {
-                let enough = clauses.at_least.filter(|_| !clauses.keep_going);
-                (enough, tally.since(), tally.is_decided())
-            }
-            JoinKind::Hedge(hedge) => (Some(1), self.now(), hedge.is_won() || hedge.is_lost()),
-            JoinKind::Stages(_) => return Doing::Stages,
-        };
-        let (mut waiting, mut queued) = (0, 0);
-        let mut soonest: Option<(Time, Arc<Failure>)> = None;
-        for child in join.running.iter().filter_map(|child| self.tasks.get(*child)) {
-            queued += u64::from(match child.state {
-                TaskState::Entering(_) => true,
-                TaskState::Remote(_) => node(child).is_none(),
-                _ => false,
-            });
-            let (TaskState::Sleeping(timer), Some(frame)) = (&child.state, delayed(child)) else {
-                continue;
+/// Creates a snapshot of the run: the first `most` tasks, outer ones first, and counts of the
+/// others. `now` is the time of the snapshot.
+pub(crate) fn take_snapshot(parts: &Core, main: Option<&Task>, most: usize, now: Time) -> Status {
+    let mut status = Status {
+        now,
+        secrets: parts.config.secrets.clone(),
+        tasks: Vec::new(),
+        more: BTreeMap::new(),
+    };
+    let mut left: Vec<(&Task, Option<&Loop>)> = Vec::new();
+    left.extend(main.map(|main| (main, None)));
+    while let Some((task, code)) = left.pop() {
+        if let Some(join) = join(task) {
+            let code = match &join.kind {
+                JoinKind::Branches { code, .. } => Some(&**code),
+                JoinKind::Hedge(hedge) => Some(&*hedge.code),
+                JoinKind::Stages(_) => None,
             };
-            waiting += 1;
-            if let Some(failure) = &frame.failure
-                && soonest.as_ref().is_none_or(|(time, _)| timer.due() < *time)
-            {
-                soonest = Some((timer.due(), Arc::clone(failure)));
-            }
+            let children = join.running.iter().rev().filter_map(|child| parts.tasks.get(*child));
+            left.extend(children.map(|child| (child, code)));
         }
-        let here = join.running.len() as u64;
-        Doing::Branches(Box::new(Branches {
-            keyword,
-            variable: code.variable.to_string(),
-            total,
-            enough,
-            since,
-            done,
-            failed,
-            running: here - waiting - queued,
-            waiting,
-            queued,
-            gated: join.kind.awaits_resources(),
-            next: soonest,
-            ending,
-            printing: join.kind.outputs().is_some_and(|outputs| outputs.process().is_some()),
-        }))
+        if status.tasks.len() < most {
+            status.tasks.push(task_status(parts, task, code));
+        } else if join(task).is_none() {
+            let (source, line) = place(task);
+            let place = (Arc::clone(source.name()), line, doing(parts, task).name());
+            *status.more.entry(place).or_default() += 1;
+        }
     }
+    status
+}
+
+fn task_status(parts: &Core, task: &Task, code: Option<&Loop>) -> TaskStatus {
+    let item = code.and_then(|code| {
+        let value = task.variables.get(&code.variable)?.value.brief()?;
+        let mut item = format!("{}={value}", code.variable);
+        parts.config.secrets.hide_in(&mut item);
+        Some(item)
+    });
+    let (source, line) = place(task);
+    let (inside, cleaning) = task.cleanup_deadline();
+    let tries = task.placed_tries().enumerate();
+    let in_group = task.tries_in_group();
+    let tries = tries.map(|(at, (frame, source))| TryStatus {
+        counts: at < inside,
+        outlasted: in_group.is_some_and(|most| at >= most),
+        ..try_status(frame, source)
+    });
+    TaskStatus {
+        task: task.id,
+        parent: task.parent.map(|(parent, _)| parent),
+        item,
+        source: Arc::clone(source),
+        line,
+        doing: doing(parts, task),
+        since: match &task.state {
+            TaskState::Command(command) => command.started,
+            _ => task.since,
+        },
+        tries: tries.collect(),
+        cleaning,
+        in_finally: in_group.is_some(),
+    }
+}
+
+fn doing(parts: &Core, task: &Task) -> Doing {
+    match &task.state {
+        TaskState::Ready => Doing::Computing,
+        TaskState::Committing(Committing::Writing(..)) => Doing::Printing,
+        TaskState::Query(..)
+        | TaskState::ReadingOutput(..)
+        | TaskState::Opening(..)
+        | TaskState::Piped(_)
+        | TaskState::CommittingFiles(_)
+        | TaskState::CheckingInput(_)
+        | TaskState::Recording(..)
+        | TaskState::OpeningView(_)
+        | TaskState::Beginning(_)
+        | TaskState::Committing(_) => Doing::Files,
+        TaskState::Entering(entering) => Doing::Entering(Arc::clone(&entering.channel)),
+        TaskState::Command(command) => Doing::Command(command.text.clone()),
+        TaskState::Sleeping(timer) if delayed(task).is_some() => {
+            Doing::Waiting { until: timer.due() }
+        }
+        TaskState::Sleeping(timer) => Doing::Sleeping { until: timer.due() },
+        TaskState::Children | TaskState::Forking => match join(task) {
+            Some(join) => joining(parts, join),
+            None => Doing::Stages,
+        },
+        TaskState::Remote(_) => match node(task) {
+            Some(node) => Doing::Elsewhere(node.to_owned()),
+            None => Doing::Placing,
+        },
+        TaskState::Emptying(..) => Doing::Ending,
+        TaskState::AwaitingCleanup if flushing(task).is_some() => Doing::Printing,
+        TaskState::AwaitingCleanup | TaskState::Cleaning => Doing::CleaningUp,
+    }
+}
+
+fn joining(parts: &Core, join: &JoinFrame) -> Doing {
+    let (keyword, code, total, done, failed) = match &join.kind {
+        JoinKind::Branches { code, tally, .. } => {
+            ("forall", code, tally.total(), tally.succeeded(), tally.failed())
+        }
+        JoinKind::Hedge(hedge) => {
+            let done = u64::from(hedge.is_won());
+            ("forany", &hedge.code, hedge.total(), done, 0)
+        }
+        JoinKind::Stages(_) => return Doing::Stages,
+    };
+    let (enough, since, ending) = match &join.kind {
+        JoinKind::Branches { clauses, tally, .. } => {
+            let enough = clauses.at_least.filter(|_| !clauses.keep_going);
+            (enough, tally.since(), tally.is_decided())
+        }
+        JoinKind::Hedge(hedge) => (Some(1), parts.now(), hedge.is_won() || hedge.is_lost()),
+        JoinKind::Stages(_) => return Doing::Stages,
+    };
+    let (mut waiting, mut queued) = (0, 0);
+    let mut soonest: Option<(Time, Arc<Failure>)> = None;
+    for child in join.running.iter().filter_map(|child| parts.tasks.get(*child)) {
+        queued += u64::from(match child.state {
+            TaskState::Entering(_) => true,
+            TaskState::Remote(_) => node(child).is_none(),
+            _ => false,
+        });
+        let (TaskState::Sleeping(timer), Some(frame)) = (&child.state, delayed(child)) else {
+            continue;
+        };
+        waiting += 1;
+        if let Some(failure) = &frame.failure
+            && soonest.as_ref().is_none_or(|(time, _)| timer.due() < *time)
+        {
+            soonest = Some((timer.due(), Arc::clone(failure)));
+        }
+    }
+    let here = join.running.len() as u64;
+    Doing::Branches(Box::new(Branches {
+        keyword,
+        variable: code.variable.to_string(),
+        total,
+        enough,
+        since,
+        done,
+        failed,
+        running: here - waiting - queued,
+        waiting,
+        queued,
+        gated: join.kind.awaits_resources(),
+        next: soonest,
+        ending,
+        printing: join.kind.outputs().is_some_and(|outputs| outputs.process().is_some()),
+    }))
 }
 
 /// Returns the innermost structure if it waits for tasks.

@@ -10,7 +10,7 @@ use super::TryRunner;
 use crate::amounts::{length, not_zero, number};
 use crate::attempts::{Entering, TryFrame, TryPhase};
 use crate::channels::{Admission, Breaker, Claim, Passed, Rate, Rules};
-use crate::core::{ChannelPass, Core, Flow};
+use crate::core::{ChannelPass, Flow};
 use crate::effect::{Effect, Entry, PassId};
 use crate::endings::{Logged, Retry, Thrown};
 use crate::event::{Refusal, Reply};
@@ -27,6 +27,14 @@ use ftsh_syntax::slug::Slug;
 const EX_TEMPFAIL: i32 = 75;
 
 impl TryRunner<'_> {
+    fn log_entering(&mut self, task: &mut Task, event: impl FnOnce(&TryFrame, Time) -> LogEvent) {
+        let now = self.core.now();
+        let Some(frame) = task.top_try() else { return };
+        let (line, event) = (frame.code.line, event(frame, now));
+        let level = event.level();
+        self.core.log_at(task, line, || event, level);
+    }
+
     /// Executes `channel`: reads the values of the rules from the stack.
     pub(crate) fn declare(&mut self, task: &mut Task, code: &ChannelCode) -> Result<(), Suspend> {
         task.reverse_top(code.values());
@@ -104,7 +112,7 @@ impl TryRunner<'_> {
             Ok(Reply::Admission(Admission::Admitted)) => {
                 if is_queued {
                     let (since, channel) = (task.since, Arc::clone(&channel));
-                    self.core.log_entering(task, |frame, now| LogEvent::Entered {
+                    self.log_entering(task, |frame, now| LogEvent::Entered {
                         channel,
                         attempt: frame.next_attempt(),
                         waited: now - since,
@@ -151,7 +159,7 @@ impl TryRunner<'_> {
         if let TaskState::Entering(entering) = &mut task.state {
             entering.is_queued = true;
             let channel = Arc::clone(&entering.channel);
-            self.core.log_entering(task, |frame, now| LogEvent::Queued {
+            self.log_entering(task, |frame, now| LogEvent::Queued {
                 channel,
                 attempt: frame.next_attempt(),
                 time: frame.deadline.remaining(now),
@@ -191,16 +199,6 @@ pub(crate) fn refused(
         }
     }
     failure
-}
-
-impl Core {
-    fn log_entering(&mut self, task: &mut Task, event: impl FnOnce(&TryFrame, Time) -> LogEvent) {
-        let now = self.now();
-        let Some(frame) = task.top_try() else { return };
-        let (line, event) = (frame.code.line, event(frame, now));
-        let level = event.level();
-        self.log_at(task, line, || event, level);
-    }
 }
 
 fn count(value: &Value, what: &str) -> Result<u64, Suspend> {

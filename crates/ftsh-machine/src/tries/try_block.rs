@@ -22,6 +22,7 @@ use crate::record::{LONG_DELAY, Level, LogEvent, LogRecord};
 use crate::scheduler::Timer;
 use crate::tasks::{Task, TaskState};
 use crate::time::{Deadline, Time};
+use crate::unwind::Unwinder;
 use crate::values::Suspend;
 use ftsh_syntax::backoff::{Backoff, Policy, deferral, last_attempt};
 use ftsh_syntax::signal::Signal;
@@ -161,7 +162,7 @@ impl TryRunner<'_> {
             self.core.log_at(task, line, || LogEvent::TrySucceeded(attempt), Level::STRUCTURES);
         }
         self.core.try_learns(task);
-        self.core.unwinder().leave(task);
+        Unwinder::new(self.core).leave(task);
         task.jump(end);
         Flow::Continue
     }
@@ -173,12 +174,12 @@ impl TryRunner<'_> {
             return Flow::Throw(task.broken(TryFrame::MISSING));
         };
         if frame.code.is_limit && thrown.retry != Retry::BrokenPipe {
-            return self.core.unwinder().limit_failed(task, thrown);
+            return Unwinder::new(self.core).limit_failed(task, thrown);
         }
         frame.futile.record(&thrown.failure);
         let verdict = frame.verdict(now, thrown.retry);
         if verdict == Verdict::Leave {
-            self.core.unwinder().leave_cut(task);
+            Unwinder::new(self.core).leave_cut(task);
             return Flow::Throw(thrown);
         }
         self.core.scheduler.cancel(frame.attempt_timer.take());
@@ -226,9 +227,9 @@ impl TryRunner<'_> {
                 if reason == StopReason::Futile {
                     give_up(&mut failure);
                 }
-                self.core.unwinder().try_failed(task, failure)
+                Unwinder::new(self.core).try_failed(task, failure)
             }
-            (Verdict::Leave, _) => self.core.unwinder().try_failed(task, failure),
+            (Verdict::Leave, _) => Unwinder::new(self.core).try_failed(task, failure),
         }
     }
 

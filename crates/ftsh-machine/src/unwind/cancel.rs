@@ -11,6 +11,8 @@ use crate::frames::FrameKind;
 use crate::grouped_output::halt_flush;
 use crate::outcome::{Failure, FailureKind};
 use crate::record::Level;
+use crate::remote::forget_remote;
+use crate::supply::leave_gate;
 use crate::tasks::{AfterEmptied, Task, TaskState, Tasks};
 use crate::transactions::Committing;
 
@@ -128,7 +130,7 @@ impl Unwinder<'_> {
                     written.abandon(&mut task.variables);
                 }
             }
-            TaskState::Remote(remote_branch) => self.core.forget_remote(task.id, remote_branch),
+            TaskState::Remote(remote_branch) => forget_remote(self.core, task.id, remote_branch),
             TaskState::Sleeping(key) => self.core.scheduler.cancel([key]),
             TaskState::Children | TaskState::Forking => {
                 if let Some(process) = halt_flush(task) {
@@ -136,7 +138,7 @@ impl Unwinder<'_> {
                 }
                 self.core.requests.leave_relay(task.top_join());
                 self.core.requests.leave_words(task.top_join());
-                self.core.leave_gate(task);
+                leave_gate(self.core, task);
                 // The timer ends now. The structure remains while branches clean up, but starts no
                 // more branches.
                 self.core.scheduler.cancel(task.top_join().and_then(|join| join.timer()));

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use super::{Unwinder, finally::is_group};
 use crate::branches::JoinKind;
-use crate::core::{Core, Flow};
+use crate::core::Flow;
 use crate::effect::ScopeId;
 use crate::endings::{Continuation, Logged, Retry, TaskEnding, Thrown};
 use crate::frames::{Frame, FrameKind};
+use crate::grouped_output::GroupedOutput;
 use crate::outcome::{Failure, KindAndCode, Outcome};
 use crate::record::{Level, LogEvent};
 use crate::scheduler::Timer;
@@ -161,7 +162,7 @@ impl Unwinder<'_> {
         mut child: Box<Task>,
         why: KindAndCode,
     ) {
-        self.core.log_canceled(&child);
+        self.log_canceled(&child);
         let failure = child.cut_short(why);
         if self.prepare_cleanup(&mut child, 0, why) {
             child.state = TaskState::AwaitingCleanup;
@@ -210,7 +211,7 @@ impl Unwinder<'_> {
                 self.clean_up_children(task);
                 return Flow::Wait(TaskState::AwaitingCleanup);
             }
-            if let Some(flow) = self.core.grouped_output().flush_canceled(task) {
+            if let Some(flow) = GroupedOutput::new(self.core).flush_canceled(task) {
                 return flow;
             }
             let Some(frame) = task.frames.pop() else { break };
@@ -311,7 +312,7 @@ impl Unwinder<'_> {
     pub(crate) fn drop_structures(&mut self, task: &mut Task, keep: usize, why: KindAndCode) {
         for child in task.children() {
             if let Some(mut child) = self.core.tasks.take(child) {
-                self.core.log_canceled(&child);
+                self.log_canceled(&child);
                 let failure = child.cut_short(why);
                 self.drop_structures(&mut child, 0, why);
                 self.core.branch_ended(task, (child.id, child.attempts), failure);
@@ -357,15 +358,13 @@ impl Unwinder<'_> {
         self.drop_structures(task, keep, cancellation.reason());
         self.end_cleanup(task, cancellation)
     }
-}
 
-impl Core {
     /// Logs the cancellation of a child task, unless already logged.
     fn log_canceled(&mut self, child: &Task) {
         if !matches!(child.state, TaskState::AwaitingCleanup | TaskState::Cleaning)
             && child.cancellations.is_empty()
         {
-            self.log(child, || LogEvent::Canceled, Level::STRUCTURES);
+            self.core.log(child, || LogEvent::Canceled, Level::STRUCTURES);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Unwinder;
+use crate::atomic::Committer;
 use crate::core::Flow;
 use crate::effect::ScopeId;
 use crate::tasks::{AfterEmptied, Task, TaskState};
@@ -36,12 +37,12 @@ impl Unwinder<'_> {
             && let Some(dropped) = task.top_try().and_then(|frame| frame.dropped.as_ref())
         {
             let sinks = dropped.sinks();
-            return self.core.committer().query_output(task, sinks, after);
+            return Committer::new(self.core).query_output(task, sinks, after);
         }
         match after {
             AfterEmptied::EndFinally(thrown) => self.finally_failed(task, thrown),
             AfterEmptied::NextGroup => self.continue_cleanup(task),
-            AfterEmptied::Commit(then) => self.core.committer().view_is_empty(task, then),
+            AfterEmptied::Commit(then) => Committer::new(self.core).view_is_empty(task, then),
             AfterEmptied::Leave(ending) => Flow::Exiting(ending),
             AfterEmptied::Throw(thrown, scope) => {
                 task.scope = scope;

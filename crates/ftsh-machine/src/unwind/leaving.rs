@@ -1,6 +1,7 @@
 //! Structures left at their end, or by `break`, `continue`, `return` and `exec`.
 
 use super::Unwinder;
+use crate::atomic::Committer;
 use crate::core::{Flow, Step};
 use crate::endings::{Continuation, TaskEnding};
 use crate::frames::{Frame, FrameKind};
@@ -53,7 +54,7 @@ impl Unwinder<'_> {
     /// Ends the redirections of a block.
     pub(crate) fn end_redirects(&mut self, task: &mut Task) -> Flow {
         if task.top_transaction().is_some() {
-            return self.core.committer().end_transaction(task);
+            return Committer::new(self.core).end_transaction(task);
         }
         self.leave(task);
         task.advance();
@@ -75,7 +76,7 @@ impl Unwinder<'_> {
                 if transaction.is_around_call() =>
             {
                 let then = Continuation::To(task.at);
-                self.core.committer().begin_commit(task, transaction, then)
+                Committer::new(self.core).begin_commit(task, transaction, then)
             }
             other => {
                 task.frames.extend(other);
@@ -100,7 +101,7 @@ impl Unwinder<'_> {
                     return Ok(self.begin_finally(task, *guard, Continuation::Return(value)));
                 }
                 FrameKind::Transaction(transaction) => {
-                    return Ok(self.core.committer().begin_commit(
+                    return Ok(Committer::new(self.core).begin_commit(
                         task,
                         transaction,
                         Continuation::Return(value),
@@ -158,7 +159,7 @@ impl Unwinder<'_> {
                 }
                 FrameKind::Transaction(transaction) => {
                     let then = Continuation::JumpOut { frames: left, to };
-                    return self.core.committer().begin_commit(task, transaction, then);
+                    return Committer::new(self.core).begin_commit(task, transaction, then);
                 }
                 kind => self.abandon_frame(task, kind, true),
             }

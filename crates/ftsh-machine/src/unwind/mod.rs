@@ -20,9 +20,9 @@ pub(crate) struct Unwinder<'a> {
     pub(crate) core: &'a mut Core,
 }
 
-impl Core {
-    /// Returns the unwinder.
-    pub(crate) fn unwinder(&mut self) -> Unwinder<'_> {
-        Unwinder { core: self }
+impl<'a> Unwinder<'a> {
+    /// Creates the type for one step.
+    pub(crate) fn new(core: &'a mut Core) -> Self {
+        Self { core }
     }
 }

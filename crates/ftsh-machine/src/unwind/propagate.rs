@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Unwinder;
+use crate::atomic::Committer;
 use crate::branches::JoinKind;
 use crate::channels::Passed;
 use crate::core::Flow;
@@ -10,8 +11,12 @@ use crate::effect::ScopeId;
 use crate::endings::{Continuation, Logged, Retry, TaskEnding, Thrown};
 use crate::event::SIGPIPE;
 use crate::frames::{Frame, FrameKind};
+use crate::grouped_output::GroupedOutput;
+use crate::loops::next_item;
+use crate::modifiers::{accept_failure, leave_keep};
 use crate::outcome::{BranchResults, Failure, Outcome};
 use crate::record::{Level, LogEvent};
+use crate::supply::record_word;
 use crate::tasks::{AfterEmptied, Task, TaskState, Tasks};
 use crate::values::Value;
 
@@ -46,7 +51,7 @@ impl Unwinder<'_> {
                     return self.empty(task, scope, AfterEmptied::EndFinally(thrown));
                 }
                 FrameKind::ForAny(details) if !thrown.retry.is_for_try_only() => {
-                    if self.core.next_item(task, details) {
+                    if next_item(self.core, task, details) {
                         self.core.requests.forget_output(task);
                         return Flow::Continue;
                     }
@@ -60,12 +65,12 @@ impl Unwinder<'_> {
                     return Flow::Continue;
                 }
                 FrameKind::Accept(statuses, end) => {
-                    if self.core.accept(task, &statuses, end, &thrown) {
+                    if accept_failure(self.core, task, &statuses, end, &thrown) {
                         return Flow::Continue;
                     }
                 }
                 FrameKind::Keep { scope, outer_scope } => {
-                    self.core.leave_keep(task, scope, outer_scope);
+                    leave_keep(self.core, task, scope, outer_scope);
                 }
                 // Only the command of a condition answers, and not the calls in its words.
                 FrameKind::WordCall(_) => thrown.answers = false,
@@ -85,7 +90,7 @@ impl Unwinder<'_> {
             FrameKind::Call(call) => task.leave_call(*call),
             FrameKind::Redirected { before, .. } => task.io = before,
             FrameKind::Transaction(transaction) => {
-                self.core.committer().roll_back(task, *transaction);
+                Committer::new(self.core).roll_back(task, *transaction);
             }
             FrameKind::Try(frame) => {
                 if frame.attempt > 1 {
@@ -102,7 +107,7 @@ impl Unwinder<'_> {
             }
             FrameKind::Finally(group) => task.scope = group.outer_scope,
             FrameKind::Keep { scope, outer_scope } if succeeded => {
-                self.core.leave_keep(task, scope, outer_scope);
+                leave_keep(self.core, task, scope, outer_scope);
             }
             FrameKind::Keep { outer_scope, .. } => task.scope = outer_scope,
             FrameKind::TryHead(_)
@@ -122,7 +127,7 @@ impl Unwinder<'_> {
                 if join.kind.is_grouped()
                     && let Some(outputs) = join.kind.outputs()
                 {
-                    self.core.grouped_output().log_groups_ended(task, &outputs.tasks());
+                    GroupedOutput::new(self.core).log_groups_ended(task, &outputs.tasks());
                 }
             }
         }
@@ -144,7 +149,7 @@ impl Unwinder<'_> {
                     return self.begin_finally(task, *guard, Continuation::End(ending));
                 }
                 (FrameKind::Transaction(transaction), _) if good => {
-                    return self.core.committer().begin_commit(
+                    return Committer::new(self.core).begin_commit(
                         task,
                         transaction,
                         Continuation::End(ending),
@@ -152,7 +157,7 @@ impl Unwinder<'_> {
                 }
                 // `exit` ends the command like its own end.
                 (FrameKind::Keep { scope, outer_scope }, None) => {
-                    self.core.leave_keep(task, scope, outer_scope);
+                    leave_keep(self.core, task, scope, outer_scope);
                 }
                 (kind, _) => {
                     if let FrameKind::Try(frame) = &kind
@@ -196,7 +201,7 @@ impl Unwinder<'_> {
                 Some(attempt) => self.empty(task, attempt, AfterEmptied::End(ending)),
                 None => Flow::Exited(ending),
             },
-            Some(outer) if good => match self.core.record_word(task) {
+            Some(outer) if good => match record_word(self.core, task) {
                 Some((operation, from)) => Flow::Wait(TaskState::Recording(operation, from)),
                 None => {
                     self.core.hand_over(task.scope, outer);

@@ -36,8 +36,8 @@ impl Unwinder<'_> {
         committed: &[OperationId],
     ) -> Flow {
         let is_cut = self.core.tasks.is_being_cut(task, 0);
-        let committed_at = task.committed_view(committed);
-        match task.find_lost(passes, is_cut, committed_at) {
+        let committed_at = committed_view(task, committed);
+        match find_lost(task, passes, is_cut, committed_at) {
             Some(Lost::Attempt(id)) => self.cut(task, id, &Cut::Loss),
             Some(Lost::Structure(at, what)) => self.lose(task, at, what),
             None => Flow::keep_waiting(task),
@@ -46,7 +46,7 @@ impl Unwinder<'_> {
 
     /// Fails a structure that cannot continue.
     fn lose(&mut self, task: &mut Task, at: usize, what: &str) -> Flow {
-        let scope = task.scope_inside(at);
+        let scope = scope_inside(task, at);
         let running = self.core.running_inside(task, at);
         let caught = task.caught_in(&task.frames[..at]).cloned();
         let failure = running.lost(task, what, caught);
@@ -59,79 +59,75 @@ impl Unwinder<'_> {
     }
 }
 
-impl Task {
-    /// Returns the outermost structure that cannot continue. `passes` are the scopes of the
-    /// attempts that occupied channels. If `is_cut`, the task continues only in its `finally`
-    /// groups. The attempt whose transaction is at `committed_at` has succeeded.
-    fn find_lost(
-        &self,
-        passes: &BTreeSet<ScopeId>,
-        is_cut: bool,
-        committed_at: Option<usize>,
-    ) -> Option<Lost> {
-        if matches!(self.state, TaskState::AwaitingCleanup) && self.cancellations.is_empty() {
-            return None; // dropped together with its parent
-        }
-        let mut goes_on = !is_cut;
-        for (at, frame) in self.frames.iter().enumerate() {
-            goes_on &= !self.is_cut_down_to(at);
-            match &frame.kind {
-                FrameKind::Finally(group) => {
-                    let is_of = |scope| scope == group.outer_scope;
-                    let is_spared = group.spared && !group.cut;
-                    goes_on |= is_spared
-                        || self.cancellations.iter().any(|cancellation| is_of(cancellation.scope));
-                }
-                _ if !goes_on => {}
-                FrameKind::Try(frame)
-                    if frame.phase == TryPhase::Attempt
-                        && committed_at != Some(at + 1)
-                        && (passes.contains(&frame.scope)
-                            || is_atomic(self.frames.get(at + 1))) =>
-                {
-                    return Some(Lost::Attempt(frame.id));
-                }
-                FrameKind::Transaction(transaction)
-                    if matches!(transaction.kind, TransactionKind::Catch) =>
-                {
-                    return Some(Lost::Structure(at, "a `catch`"));
-                }
-                FrameKind::Join(join) if matches!(join.kind, JoinKind::Stages(_)) => {
-                    return Some(Lost::Structure(at, "a pipeline"));
-                }
-                _ => {}
+/// Returns the outermost structure that cannot continue. `passes` are the scopes of the
+/// attempts that occupied channels. If `is_cut`, the task continues only in its `finally`
+/// groups. The attempt whose transaction is at `committed_at` has succeeded.
+fn find_lost(
+    task: &Task,
+    passes: &BTreeSet<ScopeId>,
+    is_cut: bool,
+    committed_at: Option<usize>,
+) -> Option<Lost> {
+    if matches!(task.state, TaskState::AwaitingCleanup) && task.cancellations.is_empty() {
+        return None; // dropped together with its parent
+    }
+    let mut goes_on = !is_cut;
+    for (at, frame) in task.frames.iter().enumerate() {
+        goes_on &= !task.is_cut_down_to(at);
+        match &frame.kind {
+            FrameKind::Finally(group) => {
+                let is_of = |scope| scope == group.outer_scope;
+                let is_spared = group.spared && !group.cut;
+                goes_on |= is_spared
+                    || task.cancellations.iter().any(|cancellation| is_of(cancellation.scope));
             }
+            _ if !goes_on => {}
+            FrameKind::Try(frame)
+                if frame.phase == TryPhase::Attempt
+                    && committed_at != Some(at + 1)
+                    && (passes.contains(&frame.scope) || is_atomic(task.frames.get(at + 1))) =>
+            {
+                return Some(Lost::Attempt(frame.id));
+            }
+            FrameKind::Transaction(transaction)
+                if matches!(transaction.kind, TransactionKind::Catch) =>
+            {
+                return Some(Lost::Structure(at, "a `catch`"));
+            }
+            FrameKind::Join(join) if matches!(join.kind, JoinKind::Stages(_)) => {
+                return Some(Lost::Structure(at, "a pipeline"));
+            }
+            _ => {}
         }
-        None
     }
+    None
+}
 
-    /// Returns the index of the task's transaction if its view is committed. `committed` are the
-    /// commits of views whose answers follow.
-    fn committed_view(&self, committed: &[OperationId]) -> Option<usize> {
-        let is_committed = match &self.state {
-            TaskState::Committing(Committing::Files(operation)) => committed.contains(operation),
-            TaskState::Committing(Committing::Writing(..)) => true,
-            _ => false,
-        };
-        let at = self.frames.len().checked_sub(1)?;
-        let has_view = matches!(
-            &self.frames[at].kind,
-            FrameKind::Transaction(transaction) if transaction.view().is_some()
-        );
-        (is_committed && has_view).then_some(at)
-    }
+/// Returns the index of the task's transaction if its view is committed. `committed` are the
+/// commits of views whose answers follow.
+fn committed_view(task: &Task, committed: &[OperationId]) -> Option<usize> {
+    let is_committed = match &task.state {
+        TaskState::Committing(Committing::Files(operation)) => committed.contains(operation),
+        TaskState::Committing(Committing::Writing(..)) => true,
+        _ => false,
+    };
+    let at = task.frames.len().checked_sub(1)?;
+    let has_view = matches!(&task.frames[at].kind,
+        FrameKind::Transaction(transaction) if transaction.view().is_some()
+    );
+    (is_committed && has_view).then_some(at)
+}
 
-    /// Returns the scope inside the first `keep` structures.
-    fn scope_inside(&self, keep: usize) -> ScopeId {
-        let innermost = self.frames.iter().take(keep).rev().find_map(|frame| match &frame.kind {
-            FrameKind::Try(frame) if frame.phase.is_scoped() => Some(frame.scope),
-            FrameKind::Try(frame) => Some(frame.outer_scope),
-            FrameKind::Finally(group) => Some(group.scope),
-            FrameKind::Keep { scope, .. } => Some(*scope),
-            _ => None,
-        });
-        innermost.unwrap_or_else(|| self.base_scope())
-    }
+/// Returns the scope inside the first `keep` structures.
+fn scope_inside(task: &Task, keep: usize) -> ScopeId {
+    let innermost = task.frames.iter().take(keep).rev().find_map(|frame| match &frame.kind {
+        FrameKind::Try(frame) if frame.phase.is_scoped() => Some(frame.scope),
+        FrameKind::Try(frame) => Some(frame.outer_scope),
+        FrameKind::Finally(group) => Some(group.scope),
+        FrameKind::Keep { scope, .. } => Some(*scope),
+        _ => None,
+    });
+    innermost.unwrap_or_else(|| task.base_scope())
 }
 
 /// Returns true for an attempt of an atomic `try`.

@@ -8,6 +8,7 @@ use super::builtin::{Arguments, Builtin, Execution};
 use crate::commands::CommandRunner;
 use crate::commands::calls::CommandStart;
 use crate::effect::{Action, Query};
+use crate::eval::Expander;
 use crate::event::Reply;
 use crate::tasks::Task;
 use crate::values::{Suspend, Value};
@@ -47,7 +48,9 @@ pub(super) const BUILTINS: &[Builtin] = &[
 
 fn cd(commands: &mut CommandRunner<'_>, task: &mut Task, args: &[BString]) -> Result<(), Suspend> {
     let variable = |name: &str| match task.variables.get(name) {
-        Some(variable) => Ok(commands.core.expander(task).text(&variable.value)?.into_owned()),
+        Some(variable) => {
+            Ok(Expander::new(commands.core, task).text(&variable.value)?.into_owned())
+        }
         None => Err(Suspend::builtin(
             Slug::UnsetVariable,
             format!("cd: the variable `{name}` is not set"),

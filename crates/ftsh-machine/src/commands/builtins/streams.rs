@@ -4,8 +4,8 @@ use bstr::BString;
 
 use super::builtin::{Arguments, Builtin, Execution};
 use crate::commands::calls::CommandStart;
-use crate::commands::redirect::variable_name;
 use crate::effect::Action;
+use crate::eval::variable_name;
 use crate::size;
 use crate::tasks::Task;
 use crate::values::Suspend;

@@ -4,8 +4,7 @@ use bstr::{BString, ByteSlice};
 
 use super::builtin::{Arguments, Builtin, Execution};
 use crate::commands::CommandRunner;
-use crate::commands::redirect::variable_name;
-use crate::eval::branches_of;
+use crate::eval::{branches_of, unset_variable, variable_name};
 use crate::tasks::Task;
 use crate::values::{Suspend, Value};
 use crate::variables::Variable;
@@ -50,7 +49,7 @@ fn unset(
 ) -> Result<(), Suspend> {
     for name in args {
         let name = variable_name(name)?;
-        commands.core.unset(task, &name);
+        unset_variable(commands.core, task, &name);
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use bstr::BString;
 
 use crate::core::Core;
 use crate::effect::Query;
+use crate::eval::expand::Expander;
 use crate::event::Reply;
 use crate::random::Random;
 use crate::size;
@@ -93,7 +94,7 @@ impl FunctionContext<'_> {
     /// Returns an argument as bytes, which are copied only if necessary.
     pub(super) fn text(&self, at: usize) -> Result<Arc<BString>, Suspend> {
         let value = &self.arguments()[at];
-        let text = self.core.expander(self.task).text(value)?;
+        let text = Expander::new(self.core, self.task).text(value)?;
         self.count(text.len());
         match (value, text) {
             (Value::Text(text), _) => Ok(Arc::clone(text)),

@@ -6,6 +6,7 @@ use bstr::{BString, ByteSlice};
 
 use super::function::{Function, FunctionContext};
 use crate::effect::{LocalTime, Query};
+use crate::eval::expand::Expander;
 use crate::event::Reply;
 use crate::values::{Number, Suspend, Value, ValueError};
 use ftsh_syntax::ast::Parameter;
@@ -49,7 +50,7 @@ fn time(context: &mut FunctionContext) -> Result<Value, Suspend> {
         2 => Some(since_1970(context.number(1)?)),
         _ => None,
     };
-    let expander = context.core.expander(context.task);
+    let expander = Expander::new(context.core, context.task);
     let zone = expander.parameter(&Parameter::Named("TZ".into()))?;
     let zone = zone.filter(|zone| !zone.is_empty()).map(Cow::into_owned);
     let query = Query::LocalTime(Box::new(LocalTime { pattern, at, zone }));
