@@ -93,6 +93,7 @@ impl Core {
         }
         self.requests.push(Effect::Terminate(scope));
         if escalates {
+            // SIGTERM then has the same time as the gentle signal before it.
             let timer = self.scheduler.arm(self.now() + grace / 2, Timer::Escalation(scope));
             let before = self.scopes.set_escalation(scope, Some(timer));
             self.scheduler.cancel(before);

@@ -173,6 +173,7 @@ impl Machine {
         if let Event::Resumed { lost, committed } = event {
             return self.resumed(now, lost, &committed);
         }
+        // A deadline that has passed counts first, however late the driver returns with an event.
         self.handle_timeout(now);
         match event {
             Event::Spawned { process, .. } => self.spawned(process),

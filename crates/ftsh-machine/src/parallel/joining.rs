@@ -32,6 +32,7 @@ impl Forker<'_> {
         scope: ScopeId,
     ) -> Box<Task> {
         let id = TaskId(self.core.requests.next_id());
+        // A loop may have a hundred thousand branches, so siblings share one context.
         let sibling = task.top_join().and_then(|join| self.core.tasks.get(*join.running.first()?));
         let inherited = match sibling {
             Some(sibling) => Arc::clone(&sibling.inherited),

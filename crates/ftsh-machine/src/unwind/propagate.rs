@@ -141,6 +141,8 @@ impl Unwinder<'_> {
         while let Some(Frame { height, kind }) = task.frames.pop() {
             task.stack.truncate(height);
             match (kind, left) {
+                // The group runs after the processes of the attempts inside have ended, not beside
+                // them.
                 (FrameKind::Guard(guard), Some(scope)) if !good => {
                     task.enter(FrameKind::Guard(guard));
                     return self.empty(task, scope, AfterEmptied::Leave(ending));
