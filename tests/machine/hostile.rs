@@ -1,7 +1,10 @@
 //! Invalid events from a driver, which must not crash the machine.
 
 use ftsh_machine::effect::{OperationId, ProcessId, ScopeId};
-use ftsh_machine::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind, Suspension};
+use ftsh_machine::event::{
+    CommandStatus, FreeResources, RecordedDurations, Refusal, Reply, SpawnError, SpawnErrorKind,
+    Suspension,
+};
 use ftsh_machine::{Config, Event, Machine, Output, Time};
 use proptest::prelude::*;
 
@@ -13,6 +16,10 @@ fn reply() -> impl Strategy<Value = Result<Reply, Refusal>> {
         ".{0,5}".prop_map(|text| Ok(Reply::Text(text.into()))),
         prop::collection::vec(".{0,3}", 0..3)
             .prop_map(|words| Ok(Reply::Words(words.into_iter().map(Into::into).collect()))),
+        Just(Ok(Reply::Incomplete(Refusal::new("half")))),
+        Just(Ok(Reply::Conflict("changed".into()))),
+        Just(Ok(Reply::Resources(FreeResources { memory: None, load: Some(2.0) }))),
+        Just(Ok(Reply::Durations(RecordedDurations::default()))),
         Just(Err(Refusal::new("no"))),
     ]
 }

@@ -187,7 +187,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
                     self.unrecorded.push_back(Event::Done { operation: *operation, result });
                 }
                 Effect::Commit { operation, .. } | Effect::CommitView { operation, .. } => {
-                    let result = Ok(Reply::Text(COMMIT_INTERRUPTED.into()));
+                    let result = Ok(Reply::Incomplete(Refusal::new(COMMIT_INTERRUPTED)));
                     self.unrecorded.push_back(Event::Done { operation: *operation, result });
                 }
                 effect => self.perform_again(effect.clone()),

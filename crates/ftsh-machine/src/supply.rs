@@ -64,7 +64,7 @@ pub(crate) fn resources_known(core: &mut Core, task: &mut Task, result: &Result<
     let (now, check) = (core.now(), Timer::Gate(task.id));
     let Some(gate) = gate_of(task.top_join()) else { return };
     let missing = match result {
-        Ok(Reply::Text(answer)) => gate.missing(answer),
+        Ok(Reply::Resources(there)) => gate.missing(*there),
         _ => None,
     };
     // A wait has one record at its beginning and one at its end.

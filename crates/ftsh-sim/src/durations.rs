@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bstr::BString;
 
 use ftsh_machine::effect::DurationsOf;
+use ftsh_machine::event::RecordedDurations;
 
 /// Name of the record of the script that the run began with.
 pub(crate) const SCRIPT: &str = "script";
@@ -15,7 +16,11 @@ pub(crate) struct SimulatedDurations(BTreeMap<BString, BString>);
 
 impl SimulatedDurations {
     /// Answers the query for the durations of a file.
-    pub(crate) fn answer(&self, of: &DurationsOf, directory: Option<&BString>) -> BString {
+    pub(crate) fn answer(
+        &self,
+        of: &DurationsOf,
+        directory: Option<&BString>,
+    ) -> RecordedDurations {
         let name: BString = match (of, directory) {
             (DurationsOf::Script, _) => SCRIPT.into(),
             (DurationsOf::Sourced(path), Some(directory)) if !path.starts_with(b"/") => {
@@ -23,8 +28,8 @@ impl SimulatedDurations {
             }
             (DurationsOf::Used(path) | DurationsOf::Sourced(path), _) => path.clone(),
         };
-        let text = self.0.get(&name).cloned().unwrap_or_default();
-        format!("{name}\n{text}").into()
+        let history = self.0.get(&name).cloned().unwrap_or_default();
+        RecordedDurations { record: Some(name), history }
     }
 
     /// Appends lines to a record.

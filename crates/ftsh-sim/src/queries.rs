@@ -9,6 +9,7 @@ use super::model;
 use super::shell::Shell;
 use ftsh_machine::Time;
 use ftsh_machine::effect::Query;
+use ftsh_machine::event::FreeResources;
 use ftsh_machine::event::Reply;
 use ftsh_syntax::ast::FileTest;
 
@@ -47,7 +48,9 @@ impl Shell {
                 let at = wanted.at.unwrap_or((now.as_secs() as i64, now.subsec_nanos()));
                 Ok(Reply::Text(universal_time(&wanted.pattern, at).into()))
             }
-            Query::FreeResources => Ok(Reply::Text(format!("{free} {load}").into())),
+            Query::FreeResources => {
+                Ok(Reply::Resources(FreeResources { memory: Some(free), load: Some(load) }))
+            }
             Query::OwnDirectory => Ok(Reply::Text("/".into())),
             Query::PhysicalDirectory => {
                 Ok(Reply::Text(directory.cloned().unwrap_or_else(|| "/".into())))
@@ -74,7 +77,7 @@ impl Shell {
                 let path = absolute(&words.path);
                 Ok(Reply::Text(self.descriptors.record(path, words)))
             }
-            Query::Durations(of) => Ok(Reply::Text(self.durations.answer(of, directory))),
+            Query::Durations(of) => Ok(Reply::Durations(self.durations.answer(of, directory))),
             Query::InputEnded(io) => Ok(Reply::Truth(self.descriptors.input_ended(*io))),
             Query::Filter(_) => Ok(Reply::Words(Vec::new())), // answered by the caller
         }

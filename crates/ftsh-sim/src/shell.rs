@@ -15,7 +15,6 @@ use ftsh_machine::effect::{
 };
 use ftsh_machine::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind};
 use ftsh_machine::{Effect, Event, Time};
-use ftsh_syntax::slug::Slug;
 
 /// Signal that kills a writer without a reader.
 const SIGPIPE: i32 = 13;
@@ -247,7 +246,7 @@ impl Shell {
             Effect::CommitView { operation, view, files, is_inner } => {
                 let result = if world.conflicts() {
                     let why = "`f` was changed by another process meanwhile".to_owned();
-                    Ok(Reply::Failed(Slug::Commit, why))
+                    Ok(Reply::Conflict(why))
                 } else {
                     let drafts = if is_inner { &[][..] } else { &files };
                     self.settle(drafts, world.settle(drafts.len()))
@@ -522,12 +521,11 @@ impl Shell {
         for draft in &drafts[..fails.unwrap_or(drafts.len()).min(drafts.len())] {
             all.settle(*draft, files);
         }
+        let full = || Refusal { message: "the disk is full".into(), errno: Some("ENOSPC".into()) };
         match fails {
             None => Ok(Reply::Truth(true)),
-            Some(0) => {
-                Err(Refusal { message: "the disk is full".into(), errno: Some("ENOSPC".into()) })
-            }
-            Some(_) => Ok(Reply::Words(vec!["the disk is full".into(), "ENOSPC".into()])),
+            Some(0) => Err(full()),
+            Some(_) => Ok(Reply::Incomplete(full())),
         }
     }
 }

@@ -284,8 +284,8 @@ impl Atomic {
     /// Handles files that were committed or cannot be.
     fn settled(&mut self, drafts: Vec<StagedFileId>, reply: Option<&Reply>) {
         match reply {
-            None | Some(Reply::Failed(..)) => self.judged.count("files are refused"),
-            Some(Reply::Text(_) | Reply::Words(_)) => {
+            None | Some(Reply::Conflict(_)) => self.judged.count("files are refused"),
+            Some(Reply::Incomplete(_)) => {
                 self.judged.count("some files are refused");
                 let owners = drafts.iter().filter_map(|draft| self.drafts.get(draft));
                 for owner in owners {

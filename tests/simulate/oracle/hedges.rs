@@ -63,7 +63,7 @@ impl Hedges {
             Event::Done { operation, result } => {
                 let is_settled = self.settling.remove(operation);
                 let is_known = self.filling.remove(operation);
-                is_settled && matches!(result, Ok(Reply::Text(_) | Reply::Words(_)))
+                is_settled && matches!(result, Ok(Reply::Incomplete(_)))
                     || is_known && result.is_err()
             }
             Event::Exited { process, status, .. } => {

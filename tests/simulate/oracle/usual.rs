@@ -157,11 +157,11 @@ impl Oracle for Usual {
     }
 
     fn event(&mut self, _: Time, event: &Event) -> Verdict {
-        if let Event::Done { operation, result: Ok(Reply::Text(text)) } = event
+        if let Event::Done { operation, result: Ok(Reply::Durations(answer)) } = event
             && self.query == Some(*operation)
         {
-            let text = text.split(|byte| *byte == b'\n').skip(1).collect::<Vec<_>>().join(&b'\n');
-            self.history = DurationHistory::parse(&text).ok_or("the answer is no history")?;
+            self.history =
+                DurationHistory::parse(&answer.history).ok_or("the answer is no history")?;
         }
         Ok(())
     }

@@ -118,7 +118,7 @@ impl Oracle for Views {
                     let stage = match (self.stages.get(&view), result) {
                         (Some(Stage::Beginning), Ok(_)) => Stage::Open,
                         (Some(Stage::Committing), Ok(Reply::Truth(true))) => Stage::Committed,
-                        (_, Ok(Reply::Failed(..))) => {
+                        (_, Ok(Reply::Conflict(_))) => {
                             self.judged.count("conflicts");
                             Stage::Failed
                         }

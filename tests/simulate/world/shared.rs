@@ -8,7 +8,7 @@ use std::time::Duration;
 use bstr::BString;
 use ftsh_machine::driver::{BufferPart, Driver, Durable};
 use ftsh_machine::effect::{BufferId, Dispatch, IoId, Query, ScopeId, ViewId};
-use ftsh_machine::event::Reply;
+use ftsh_machine::event::{Refusal, Reply};
 use ftsh_machine::{Effect, Event, Time};
 
 use super::{Faulty, WaitResult};
@@ -149,7 +149,7 @@ impl Faulty {
                     self.first.push_back(Event::Done { operation, result });
                 }
                 Effect::Commit { operation, .. } | Effect::CommitView { operation, .. } => {
-                    let result = Ok(Reply::Text(HALF_SETTLED.into()));
+                    let result = Ok(Reply::Incomplete(Refusal::new(HALF_SETTLED)));
                     self.first.push_back(Event::Done { operation, result });
                 }
                 effect => self.perform(effect),

@@ -366,16 +366,11 @@ pub(crate) struct FileCommitError {
 pub(crate) fn commit_result(result: Result<Reply, Refusal>) -> Result<(), FileCommitError> {
     let mut kind = FailureKind::Redirect;
     let (Refusal { message: why, errno }, retry) = match result {
-        Ok(Reply::Failed(_, why)) => {
+        Ok(Reply::Conflict(why)) => {
             kind = FailureKind::Conflict;
             (Refusal::new(why), Retry::AsUsual)
         }
-        Ok(Reply::Text(why)) => (Refusal::new(why), Retry::Never),
-        Ok(Reply::Words(why)) => {
-            let mut words = why.into_iter().map(|word| word.to_string());
-            let (message, errno) = (words.next().unwrap_or_default(), words.next());
-            (Refusal { message, errno }, Retry::Never)
-        }
+        Ok(Reply::Incomplete(refusal)) => (refusal, Retry::Never),
         Ok(_) => return Ok(()),
         Err(refusal) => (refusal, Retry::AsUsual),
     };

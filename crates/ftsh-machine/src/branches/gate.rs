@@ -1,8 +1,7 @@
 //! State of the clauses `while free` and `while load` of `forall`.
 
-use bstr::ByteSlice;
-
 use crate::effect::OperationId;
+use crate::event::FreeResources;
 use crate::scheduler::TimerKey;
 use crate::time::Time;
 use ftsh_syntax::size::HumanBytes;
@@ -64,11 +63,9 @@ impl ResourceGate {
 
     /// Returns a description of the missing resources; `None` if the resources suffice. An unknown
     /// resource suffices.
-    pub(crate) fn missing(&self, answer: &[u8]) -> Option<String> {
-        let answer = answer.to_str_lossy();
-        let (free, load) = answer.split_once(' ').unwrap_or((&*answer, ""));
-        let free = self.free.zip(free.parse().ok()).filter(|(least, free): &(_, u64)| free < least);
-        let load = self.load.zip(load.parse().ok()).filter(|(most, load): &(_, f64)| load > most);
+    pub(crate) fn missing(&self, there: FreeResources) -> Option<String> {
+        let free = self.free.zip(there.memory).filter(|(least, free)| free < least);
+        let load = self.load.zip(there.load).filter(|(most, load)| load > most);
         let memory = free.map(|(least, free)| {
             format!("{} of memory available instead of {}", HumanBytes(free), HumanBytes(least))
         });
@@ -86,14 +83,18 @@ mod tests {
     fn unknown_resources_suffice() {
         let gate = |free, load| ResourceGate::new(free, load);
         let both = gate(Some(2_000_000_000), Some(1.5));
-        assert_eq!(both.missing(b"2000000000 1.5"), None);
-        let missing = |answer: &[u8]| both.missing(answer).expect("missing resources");
-        assert_eq!(missing(b"1200000000 1.5"), "1.2 GB of memory available instead of 2 GB");
-        assert_eq!(missing(b"2000000000 1.51"), "a load of 1.51 instead of 1.5");
+        let there = |memory, load| FreeResources { memory, load };
+        assert_eq!(both.missing(there(Some(2_000_000_000), Some(1.5))), None);
+        let missing = |memory, load| {
+            both.missing(there(Some(memory), Some(load))).expect("missing resources")
+        };
+        assert_eq!(missing(1_200_000_000, 1.5), "1.2 GB of memory available instead of 2 GB");
+        assert_eq!(missing(2_000_000_000, 1.51), "a load of 1.51 instead of 1.5");
         let all = "500 MB of memory available instead of 2 GB, a load of 3.25 instead of 1.5";
-        assert_eq!(missing(b"500000000 3.25"), all);
-        assert_eq!((both.missing(b"- -"), both.missing(b"- 0.5")), (None, None));
-        assert!(both.missing(b"- 2").is_some());
-        assert_eq!(gate(None, Some(8.0)).missing(b"0 8.0"), None);
+        assert_eq!(missing(500_000_000, 3.25), all);
+        assert_eq!(both.missing(there(None, None)), None);
+        assert_eq!(both.missing(there(None, Some(0.5))), None);
+        assert!(both.missing(there(None, Some(2.0))).is_some());
+        assert_eq!(gate(None, Some(8.0)).missing(there(Some(0), Some(8.0))), None);
     }
 }

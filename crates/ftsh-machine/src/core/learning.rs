@@ -96,10 +96,10 @@ impl Core {
             return Ok(());
         }
         let query = Query::Durations(of.clone());
-        let Some(Reply::Text(text)) = task.answer(&query) else {
+        let Some(Reply::Durations(recorded)) = task.answer(&query) else {
             return Err(Suspend::Pending(query));
         };
-        self.durations.add(&task.program.source, text);
+        self.durations.add(&task.program.source, recorded);
         Ok(())
     }
 

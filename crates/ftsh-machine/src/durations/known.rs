@@ -10,6 +10,7 @@ use super::{
     history::{DurationHistory, line},
     learned::LimitKey,
 };
+use crate::event::RecordedDurations;
 use ftsh_syntax::Source;
 
 /// Histories of the files of a run.
@@ -28,15 +29,12 @@ struct FileDurations {
 }
 
 impl KnownDurations {
-    /// Adds the history of a file, from the driver's answer: the name of the record in a line, and
-    /// the text of the history.
-    pub(crate) fn add(&mut self, source: &Arc<Source>, answer: &[u8]) {
+    /// Adds the history of a file, from the driver's answer.
+    pub(crate) fn add(&mut self, source: &Arc<Source>, recorded: &RecordedDurations) {
         // A file may be sourced again and again.
         self.files.retain(|file| Arc::strong_count(&file.source) > 1);
-        let end = answer.iter().position(|byte| *byte == b'\n');
-        let (name, text) = end.map_or((answer, &b""[..]), |end| answer.split_at(end));
-        let record = (!name.is_empty()).then(|| name.into());
-        let history = DurationHistory::parse(text.get(1..).unwrap_or_default()).unwrap_or_default();
+        let record = recorded.record.clone();
+        let history = DurationHistory::parse(&recorded.history).unwrap_or_default();
         let source = Arc::clone(source);
         self.files.push(FileDurations { source, record, history });
     }

@@ -135,9 +135,8 @@ pub enum Effect {
     /// Put staged files in place, in order. All content is on the disk before the first file takes
     /// its place.
     ///
-    /// Answered by `Done`: `Truth(true)`; a refusal if no file has taken its place; `Text` with the
-    /// reason if only some have, or `Words` with the reason and the name of the system's error. If
-    /// abandoned before the first file takes its place, no file does.
+    /// Answered by `Done`: `Truth(true)`; a refusal if no file has taken its place; `Incomplete` if
+    /// only some have. If abandoned before the first file takes its place, no file does.
     Commit {
         /// Id of the request.
         operation: OperationId,
@@ -152,8 +151,7 @@ pub enum Effect {
     /// Put the changes of a view and staged files in place: staged files inside the view first, then
     /// all changes of the view, then the other staged files. Nothing runs in the view any more.
     ///
-    /// Answered by `Done` as by `Commit`, or with `Failed` and the reason if another process changed
-    /// the same files, and nothing has taken place. With a journal, a view whose commit had begun
+    /// Answered by `Done` as by `Commit`, or with `Conflict`. With a journal, a view whose commit had begun
     /// before a resume is in place.
     CommitView {
         /// Id of the request.
@@ -493,8 +491,7 @@ pub enum Query {
     Files(BString),
     /// Local time; `Reply::Text`.
     LocalTime(Box<LocalTime>),
-    /// Bytes of memory available for new programs, and the load of the machine during the last
-    /// minute; `Reply::Text` of two numbers, with `-` for an unknown one.
+    /// Memory available for new programs, and the load of the machine; `Reply::Resources`.
     FreeResources,
     /// Part of a file of words from an offset on, after a word was appended if there is one;
     /// `Reply::Text` with whole lines.
@@ -503,8 +500,7 @@ pub enum Query {
     PhysicalDirectory,
     /// Results of a filter of jq, by the crate `ftsh-filter`; `Reply::Words`, or `Reply::Failed`.
     Filter(Box<FilterCall>),
-    /// Durations of earlier attempts in a file; `Reply::Text` with the name of the record in a line
-    /// (empty without a record), and the text of the history.
+    /// Durations of earlier attempts in a file; `Reply::Durations`.
     Durations(DurationsOf),
 }
 

@@ -245,6 +245,32 @@ pub enum Reply {
     Admission(Admission),
     /// Failure of a filter: slug and line for people.
     Failed(Slug, String),
+    /// Reason why a commit has taken place only in part.
+    Incomplete(Refusal),
+    /// Reason why nothing of a commit has taken place: another process changed the same files.
+    Conflict(String),
+    /// Resources of the machine.
+    Resources(FreeResources),
+    /// Durations of earlier attempts.
+    Durations(RecordedDurations),
+}
+
+/// Resources of the machine; `None` for an unknown one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FreeResources {
+    /// Bytes of memory available for new programs.
+    pub memory: Option<u64>,
+    /// Load of the machine during the last minute.
+    pub load: Option<f64>,
+}
+
+/// Durations of earlier attempts in a file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RecordedDurations {
+    /// Name of the record; `None` if the driver keeps no record.
+    pub record: Option<BString>,
+    /// Text of the history.
+    pub history: BString,
 }
 
 impl Reply {

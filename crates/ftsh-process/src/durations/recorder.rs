@@ -12,6 +12,7 @@ use super::DurationsConfig;
 use super::store::{DurationStore, ScriptIdentity};
 use crate::paths::TaskDirectory;
 use ftsh_machine::effect::DurationsOf;
+use ftsh_machine::event::RecordedDurations;
 use ftsh_machine::record::Level;
 use ftsh_sys::has_room;
 use ftsh_sys::os_error::plain;
@@ -59,7 +60,7 @@ impl DurationRecorder {
         &self,
         of: DurationsOf,
         directory: TaskDirectory,
-    ) -> impl FnOnce() -> BString + Send + 'static {
+    ) -> impl FnOnce() -> RecordedDurations + Send + 'static {
         let DurationsConfig { store, missing, script } = self.config.clone();
         let (notes, is_stuck) = (Arc::clone(&self.notes), Arc::clone(&self.is_stuck));
         move || {
@@ -81,7 +82,7 @@ impl DurationRecorder {
                     let read = move || answer(&store, &name, &own_notes);
                     answer_in_time(READ_TIMEOUT, &folder, read, &is_stuck, &notes)
                 }
-                None => BString::default(),
+                None => RecordedDurations::default(),
             }
         }
     }
@@ -151,26 +152,26 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
 fn answer_in_time(
     limit: Duration,
     folder: &Path,
-    read: impl FnOnce() -> BString + Send + 'static,
+    read: impl FnOnce() -> RecordedDurations + Send + 'static,
     is_stuck: &AtomicBool,
     notes: &Notes,
-) -> BString {
+) -> RecordedDurations {
     if is_stuck.load(Ordering::Relaxed) {
-        return BString::default();
+        return RecordedDurations::default();
     }
     within(limit, read).unwrap_or_else(|reason| {
         let note = match reason {
             Unanswered::NoThread => "no thread can read the durations".to_owned(),
             // Another read may have waited at the same time.
             Unanswered::Slow if is_stuck.swap(true, Ordering::Relaxed) => {
-                return BString::default();
+                return RecordedDurations::default();
             }
             Unanswered::Slow => {
                 format!("no answer from `{}` for {} s", folder.display(), limit.as_secs())
             }
         };
         add_note(notes, Level::FAILURES, format!("{note}; `usual` uses its bound"));
-        BString::default()
+        RecordedDurations::default()
     })
 }
 
@@ -196,20 +197,21 @@ fn within<T: Send + 'static>(
 }
 
 /// Returns the name and the text of a record. A record that can't be read is not written either.
-fn answer(store: &DurationStore, name: &str, notes: &Notes) -> BString {
+fn answer(store: &DurationStore, name: &str, notes: &Notes) -> RecordedDurations {
     match store.read(name) {
         Ok(record) => {
             if let Some(aside) = record.set_aside {
                 let note = format!("a damaged record of durations is now `{}`", aside.display());
                 add_note(notes, Level::FAILURES, note);
             }
-            format!("{name}\n{}", record.history.text()).into()
+            let history = record.history.text().into();
+            RecordedDurations { record: Some(name.into()), history }
         }
         Err(error) => {
             let folder = store.folder().display();
             let note = format!("can't read durations in `{folder}`: {}", plain(&error));
             add_note(notes, Level::COMMANDS, note);
-            BString::default()
+            RecordedDurations::default()
         }
     }
 }
@@ -226,19 +228,23 @@ mod tests {
     fn after_a_read_without_an_answer_no_other_read_waits() {
         let (is_stuck, notes) = (AtomicBool::new(false), Notes::default());
         let (go_on, waits) = mpsc::channel::<()>();
+        let named = |name: &str| RecordedDurations {
+            record: Some(name.into()),
+            ..RecordedDurations::default()
+        };
         let hang = move || {
             let _ = waits.recv();
-            BString::from("late")
+            named("late")
         };
-        let answer = |limit, read: Box<dyn FnOnce() -> BString + Send>| {
+        let answer = |limit, read: Box<dyn FnOnce() -> RecordedDurations + Send>| {
             answer_in_time(Duration::from_secs(limit), Path::new("/far"), read, &is_stuck, &notes)
         };
         let taken = || std::mem::take(&mut *notes.lock().expect("notes"));
-        assert_eq!(answer(600, Box::new(|| "text".into())), "text");
-        assert_eq!(answer(0, Box::new(hang)), "");
+        assert_eq!(answer(600, Box::new(move || named("text"))), named("text"));
+        assert_eq!(answer(0, Box::new(hang)), RecordedDurations::default());
         let note = "no answer from `/far` for 0 s; `usual` uses its bound".to_owned();
         assert_eq!(taken(), [(Level::FAILURES, note)]);
-        assert_eq!(answer(600, Box::new(|| panic!("a read"))), "");
+        assert_eq!(answer(600, Box::new(|| panic!("a read"))), RecordedDurations::default());
         assert_eq!(taken(), []);
         drop(go_on);
     }

@@ -123,7 +123,7 @@ pub(crate) fn answer(
         Query::PhysicalDirectory => physical(directory)
             .map(|path| Reply::Text(path.into_os_string().into_vec().into()))
             .map_err(|error| say(&".".into(), error)),
-        Query::FreeResources => Ok(Reply::Text(free_resources().into())),
+        Query::FreeResources => Ok(Reply::Resources(free_resources())),
         Query::Home(user) => home(user).map(Reply::Text),
         Query::File(path) => read(directory, path, control).map(Reply::Text).map_err(|error| {
             let is_relative = !path.starts_with(b"/");

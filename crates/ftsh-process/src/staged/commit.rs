@@ -18,6 +18,7 @@ use super::staged_file::{CommitStrategy, StagedContent, StagedFile, State};
 use crate::cleanup::{NoteKind, Registry, hidden_name};
 use crate::paths::FdError;
 use crate::workers::Control;
+use ftsh_machine::event::Refusal;
 use ftsh_machine::event::Reply;
 
 /// Block size for appending.
@@ -76,8 +77,8 @@ pub(crate) fn commit_files(
 
 /// Returns the answer to an incomplete commit.
 fn incomplete(error: &FdError, is_whole: bool, placed: &[BString]) -> Reply {
-    let reason = reported(error, is_whole, placed);
-    Reply::Words([reason].into_iter().chain(error.errno()).map(BString::from).collect())
+    let message = reported(error, is_whole, placed);
+    Reply::Incomplete(Refusal { message, errno: error.errno() })
 }
 
 /// Formats the reason why the commit is incomplete.

@@ -8,11 +8,10 @@ use crate::cleanup::Registry;
 use crate::paths::FdError;
 use crate::views::OpenView;
 use crate::workers::Control;
-use bstr::BString;
 use ftsh_layers::CommitFailure;
 
+use ftsh_machine::event::Refusal;
 use ftsh_machine::event::Reply;
-use ftsh_syntax::slug::Slug;
 
 /// Commits staged files in the view, then the view, then the other staged files unless `is_inner`.
 ///
@@ -33,10 +32,7 @@ pub(crate) fn commit_view(
     match commit_files(&inside, registry, &rest)? {
         Reply::Truth(true) => {}
         // Part of the files are in the view only, which is about to be dropped.
-        Reply::Words(reason) => {
-            let reason = reason.into_iter().next().unwrap_or_default();
-            return Err(FdError::Incomplete(reason.to_string()));
-        }
+        Reply::Incomplete(refusal) => return Err(FdError::Incomplete(refusal.message)),
         other => return Ok(other),
     }
     // From the first change on, the commit cannot be canceled.
@@ -44,7 +40,7 @@ pub(crate) fn commit_view(
         Ok(()) => {}
         Err(CommitFailure::Canceled) => return Err(end()),
         Err(error @ CommitFailure::Unfinished { .. }) => {
-            return Ok(Reply::Text(error.to_string().into()));
+            return Ok(Reply::Incomplete(Refusal::new(error)));
         }
         Err(
             error @ (CommitFailure::Conflict { .. }
@@ -52,7 +48,7 @@ pub(crate) fn commit_view(
             | CommitFailure::Locked { .. }
             | CommitFailure::Moved { .. }),
         ) => {
-            return Ok(Reply::Failed(Slug::Commit, error.to_string()));
+            return Ok(Reply::Conflict(error.to_string()));
         }
         Err(error) => return Err(FdError::View(error)),
     }
@@ -60,7 +56,7 @@ pub(crate) fn commit_view(
         return Ok(Reply::Truth(true));
     }
     commit_files(&outside, registry, &rest).or_else(|error| {
-        let reason = format!("{error}; the directories are changed already");
-        Ok(Reply::Words([reason].into_iter().chain(error.errno()).map(BString::from).collect()))
+        let message = format!("{error}; the directories are changed already");
+        Ok(Reply::Incomplete(Refusal { message, errno: error.errno() }))
     })
 }

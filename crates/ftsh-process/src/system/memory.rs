@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use ftsh_machine::event::CommandStatus;
+use ftsh_machine::event::FreeResources;
 
 /// A hierarchy of control groups that bounds memory.
 struct Hierarchy {
@@ -140,13 +141,14 @@ pub(crate) fn kilobytes(text: &str, names: &[&str]) -> Option<u64> {
     })
 }
 
-/// Returns the bytes of available memory and the load of the last minute, each `-` if unknown.
-pub(crate) fn free_resources() -> String {
+/// Returns the memory available and the load of the machine.
+pub(crate) fn free_resources() -> FreeResources {
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let available = kilobytes(&memory, &["MemAvailable:"]).map(|bytes| bytes.to_string());
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load = load.split(' ').next().filter(|load| !load.is_empty());
-    format!("{} {}", available.as_deref().unwrap_or("-"), load.unwrap_or("-"))
+    FreeResources {
+        memory: kilobytes(&memory, &["MemAvailable:"]),
+        load: load.split(' ').next().and_then(|load| load.parse().ok()),
+    }
 }
 
 #[cfg(test)]
@@ -192,9 +194,7 @@ mod tests {
 
     #[test]
     fn memory_and_load_are_numbers() {
-        let text = free_resources();
-        let (memory, load) = text.split_once(' ').expect("two numbers");
-        assert!(memory.parse::<u64>().is_ok_and(|bytes| bytes > 0), "{text}");
-        assert!(load.parse::<f64>().is_ok(), "{text}");
+        let FreeResources { memory, load } = free_resources();
+        assert!(memory.is_some_and(|bytes| bytes > 0) && load.is_some());
     }
 }

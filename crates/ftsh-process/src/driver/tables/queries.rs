@@ -56,7 +56,7 @@ impl Tables {
             Query::Scratch(id) => self.find_scratch(reactor, operation, id),
             Query::Durations(of) => {
                 let read = durations.reader(of, directory);
-                reactor.operate(operation, |_| JobResult::Reply(Ok(Reply::Text(read()))));
+                reactor.operate(operation, |_| JobResult::Reply(Ok(Reply::Durations(read()))));
             }
             Query::Filter(call) => {
                 reactor.operate(operation, move |control| {

@@ -317,7 +317,8 @@ each_alone! {
                 let wanted = format!(
                     "{}: no such file or directory; written already: {}", b.display(), a.display()
                 );
-                assert_eq!(result, Ok(Reply::Words(vec![wanted.into(), "ENOENT".into()])));
+                let refusal = Refusal { message: wanted, errno: Some("ENOENT".into()) };
+                assert_eq!(result, Ok(Reply::Incomplete(refusal)));
                 assert_eq!(read(&a), "one\n");
                 fs::remove_file(&a).expect("it was there");
             } else {
@@ -371,10 +372,10 @@ each_alone! {
         assert_eq!(settle(world, &[1, 3]), wanted(&path));
         assert_eq!(settle(world, &[2, 3]), wanted(&new));
         assert_eq!((read(&path).as_str(), new.exists()), ("old\n", false));
-        let Ok(Reply::Words(words)) = settle(world, &[3, 1]) else { panic!("it can't be") };
-        let text = words[0].to_string();
+        let Ok(Reply::Incomplete(refusal)) = settle(world, &[3, 1]) else { panic!("it can't be") };
+        let text = refusal.message;
         assert!(text.contains("f: file too large; written already: "), "{text}");
-        assert_eq!(words[1], "EFBIG");
+        assert_eq!(refusal.errno.as_deref(), Some("EFBIG"));
         assert_eq!(read(&path), "old\n");
     }
 
