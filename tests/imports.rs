@@ -96,7 +96,11 @@ impl Crate {
             let has_doors = from.first().is_some_and(|it| WITH_DOORS.contains(&it.as_str()));
             let text = if has_doors { &without_door(text) } else { text };
             let declared = declared(text).into_iter().map(|(_, path)| path);
-            for path in declared.chain(mentioned(text)) {
+            let children =
+                self.files.keys().filter(|path| path.split_last().is_some_and(|it| it.1 == from));
+            let children: Vec<&str> =
+                children.filter_map(|path| Some(path.last()?.as_str())).collect();
+            for path in declared.chain(mentioned(text, &children)) {
                 let home = self.absolute(from, &path).and_then(|path| self.home(&path, 9));
                 let is_counted =
                     |home: &Path| home != from && (has_doors || !from.starts_with(home));
@@ -208,13 +212,14 @@ fn branches(tree: &str, before: &Path, found: &mut Vec<(String, Path)>) {
     found.extend(name.map(|name| (name, path)));
 }
 
-/// Returns the paths in code that begin at the root of this crate.
-fn mentioned(text: &str) -> Vec<Path> {
+/// Returns the paths in code that begin at the root of this crate, beside the module or at one of
+/// its `children`.
+fn mentioned(text: &str, children: &[&str]) -> Vec<Path> {
     let text = without_comments(text);
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut found = Vec::new();
-    for start in ["crate::", "super::", "self::"] {
-        for (at, _) in text.match_indices(start) {
+    for start in ["crate", "super", "self"].iter().chain(children) {
+        for (at, _) in text.match_indices(&format!("{start}::")) {
             if text[..at].ends_with(|c| is_name(c) || c == ':') {
                 continue;
             }
@@ -331,7 +336,8 @@ fn circles_are_found() {
     let imports = declared(text).into_iter();
     let imports = imports.map(|(name, path)| format!("{name}={}", path.join("::")));
     assert_eq!(imports.collect::<Vec<_>>(), ["b=a::b", "c=a::c", "D=a::c::D", "f=super::e"]);
-    assert_eq!(mentioned(text), [path("crate::i::j"), path("super::e")]);
+    assert_eq!(mentioned(text, &[]), [path("crate::i::j"), path("super::e")]);
+    assert_eq!(mentioned("c::D::e(bc::d)", &["c"]), [path("c::D::e")]);
     let text = "mod a;\npub mod b;\nuse self::a::E;\npub(crate) use self::a::{C, D};\n\
                 pub const fn f() {\n    pub g: u8,\n}\n";
     assert_eq!(shown(text), ["b", "C", "D", "f"]);

@@ -9,12 +9,16 @@ use crate::core::{Flow, Step};
 use crate::effect::Action;
 use crate::eval::Expander;
 use crate::frames::{CallFrame, FrameKind};
+use crate::invocation::Expanded;
 use crate::tasks::Task;
 use crate::values::{Suspend, Value};
 use crate::variables::SavedVariable;
 use crate::{functions, size};
 use ftsh_syntax::ast::Name;
 use ftsh_syntax::slug::Slug;
+
+/// Environment variable with the secrets that a nested shell must hide, one per line.
+const REDACT: &str = "FTSH_REDACT";
 
 impl CommandRunner<'_> {
     pub(crate) fn call_in_expression(
@@ -118,4 +122,20 @@ impl CommandStart {
     pub(crate) fn new(action: Action) -> Self {
         Self { action, reads: Vec::new(), last: false }
     }
+}
+
+/// Returns the action that runs a program.
+pub(crate) fn program(task: &Task, command: &Expanded, words: Vec<BString>) -> Action {
+    let assignments = command.assignments.iter();
+    let mut overrides: Vec<(BString, BString)> =
+        assignments.map(|(name, value)| ((&**name).into(), value.clone())).collect();
+    if let Some(attempt) = task.attempt() {
+        overrides.push(("FTSH_ATTEMPT".into(), attempt.number.to_string().into()));
+    }
+    let given = words.iter().chain(overrides.iter().map(|(_, value)| value));
+    if let Some(values) = task.variables.secrets.for_command(given) {
+        overrides.push((REDACT.into(), values));
+    }
+    let environment = command.environment.clone().unwrap_or_default();
+    Action::Program { words, environment, overrides }
 }

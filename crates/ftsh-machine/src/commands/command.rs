@@ -9,12 +9,12 @@ use bstr::{BStr, BString, ByteSlice};
 use super::{
     CommandRunner, builtins,
     builtins::{Arguments, Builtin},
-    calls::{CommandStart, FunctionCall},
+    calls::{CommandStart, FunctionCall, program},
     redirect::enter_redirects,
 };
 use crate::atomic::{FileCommitError, commit_result};
 use crate::core::{Flow, Step};
-use crate::effect::{Action, Effect, Environment, Run};
+use crate::effect::{Effect, Environment, Run};
 use crate::endings::{Retry, TaskEnding, Thrown};
 use crate::eval::{Expander, resolve_redirects};
 use crate::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind};
@@ -36,8 +36,6 @@ use ftsh_syntax::vocabulary::{HEADS, synonym};
 
 /// Violated invariant: a task waits for the command that ended.
 const NO_COMMAND: &str = "a command ended that nothing waits for";
-/// Environment variable with the secrets that a nested shell must hide, one per line.
-const REDACT: &str = "FTSH_REDACT";
 /// Number of SIGKILL.
 const SIGKILL: i32 = 9;
 /// Maximum length of a command's text in messages, in bytes.
@@ -469,22 +467,6 @@ fn read_into(variables: &mut Variables, names: &[Name], line: BString) {
         rest = rest[end..].trim_ascii_start();
     }
     variables.set(last, Value::from(BString::from(rest)));
-}
-
-/// Returns the action that runs a program.
-pub(crate) fn program(task: &Task, command: &Expanded, words: Vec<BString>) -> Action {
-    let assignments = command.assignments.iter();
-    let mut overrides: Vec<(BString, BString)> =
-        assignments.map(|(name, value)| ((&**name).into(), value.clone())).collect();
-    if let Some(attempt) = task.attempt() {
-        overrides.push(("FTSH_ATTEMPT".into(), attempt.number.to_string().into()));
-    }
-    let given = words.iter().chain(overrides.iter().map(|(_, value)| value));
-    if let Some(values) = task.variables.secrets.for_command(given) {
-        overrides.push((REDACT.into(), values));
-    }
-    let environment = command.environment.clone().unwrap_or_default();
-    Action::Program { words, environment, overrides }
 }
 
 /// Returns true if a word has an unquoted `=` in the script.

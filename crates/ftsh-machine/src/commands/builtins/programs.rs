@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::builtin::{Arguments, Builtin, Execution, in_finally};
 use crate::commands::CommandRunner;
-use crate::commands::calls::CommandStart;
-use crate::commands::command::program;
+use crate::commands::calls::{CommandStart, program};
 use crate::commands::redirect::enter_redirects;
 use crate::core::{Flow, Step};
 use crate::effect::{DurationsOf, Query};
