@@ -107,6 +107,7 @@ pub(crate) fn node_output(finished: &Finished) -> NodeOutput {
 impl NodeOutput {
     /// Returns the end of the branch.
     pub(crate) fn end(&self) -> &BranchEnd {
-        &self.record.as_ref().expect("a record").ended.end
+        let record = self.record.as_ref();
+        &record.unwrap_or_else(|| panic!("a record, not:\n{}", self.errors)).ended.end
     }
 }
