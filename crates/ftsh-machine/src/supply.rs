@@ -1,5 +1,5 @@
-//! What a `forall` waits for besides its branches: words of an input, resources of the machine, and
-//! records of `once in`.
+//! Supplies that a `forall` waits for besides its branches: words of an input, resources of the
+//! machine, and records of `once in`.
 //!
 //! The first branch always begins. With `while free` and `while load`, the driver is asked before
 //! each further branch, and again after a while if the machine has too little memory or too much

@@ -20,9 +20,9 @@ use ftsh_sys::os_error::plain;
 const HEAD: [&str; 6] = ["LINE", "SAMPLES", "MEDIAN", "P95", "LIMIT", "CLAUSE"];
 
 /// Lookup of durations in the user's directory.
-pub(crate) struct RecordedDurations(pub Option<DurationStore>);
+pub(crate) struct DurationLookup(pub Option<DurationStore>);
 
-impl Durations for RecordedDurations {
+impl Durations for DurationLookup {
     fn of_file(&self, path: &BStr) -> Option<DurationHistory> {
         self.0.as_ref()?.history(&ScriptIdentity::File(path.to_path_lossy().into()))
     }

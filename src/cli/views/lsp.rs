@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow};
 
 use super::PathLookup;
-use super::durations::RecordedDurations;
+use super::durations::DurationLookup;
 use crate::cli::messages::print_message;
 use ftsh_ide::known::SessionSnapshot;
 use ftsh_ide::lsp::{ServerContext, serve as serve_editor};
@@ -32,7 +32,7 @@ pub(crate) fn serve(
     let context = ServerContext {
         policy,
         programs: Box::new(PathLookup(programs)),
-        durations: Box::new(RecordedDurations(durations)),
+        durations: Box::new(DurationLookup(durations)),
         variables: variables.collect(),
         directory,
     };
