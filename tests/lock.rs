@@ -517,6 +517,8 @@ fn a_start_right_after_a_kill_waits_for_the_rest_of_the_holder() {
     let run = Ftsh::command(command).options(["--lock=lock", "-t", "0.2"]).start();
     run.until_lines("ready", 1);
     run.signal(Signal::SIGKILL);
+    // The signal is on its way when `kill` returns.
+    run.eventually("the end of the supervisor", Running::has_ended);
     rival(&run, "echo mine").stdout("mine\n").stderr("").success();
     run.until_gone("everything gone");
     drop(run.wait());

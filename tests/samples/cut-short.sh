@@ -18,5 +18,7 @@ ftsh -l 0 --journal nightly.journal nightly.ftsh > out 2>&1 &
 until [ -e running ]; do sleep 0.01; done
 kill -9 $(cat /proc/$!/task/$!/children) $!
 wait
+# A killed process holds its locks until the kernel has ended it.
+until ftsh --status nightly.journal | grep -q 'cut short'; do sleep 0.01; done
 echo '$ ftsh --status nightly.journal'
 ftsh --status nightly.journal

@@ -278,7 +278,7 @@ impl Running {
     }
 
     /// Returns true if the shell has ended, without waiting for the shell.
-    fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         waitid(Id::Pid(self.pid()), flags) != Ok(WaitStatus::StillAlive)
     }
