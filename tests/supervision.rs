@@ -250,7 +250,7 @@ fn nothing_outlives_a_nested_shell_that_was_killed() {
         let script = format!("try 1 time; {inner}; catch; echo $error_kind $error_code; end");
         let (_, run) = after(round, &script, 1, |run| {
             let nested = run.processes().into_iter().filter(|process| {
-                process.command.contains("ftsh -c sh") && process.pid != run.pid().as_raw()
+                process.command.contains(" -c sh -c ") && process.pid != run.pid().as_raw()
             });
             let nested: Vec<i32> = nested.map(|process| process.pid).collect();
             // The first of them was started by the outer shell.
