@@ -1,7 +1,7 @@
 //! Commands, from the request to the end.
 
 use super::ProcessDriver;
-use super::requests::{Admission, DescriptorRequest};
+use super::requests::{Admitter, DescriptorRequest};
 use super::start::{Started, Starter, redirect_error};
 use super::tables::Tables;
 use crate::descriptors::TreePosition;
@@ -17,13 +17,13 @@ use ftsh_sys::os_error::{self, plain};
 
 impl ProcessDriver {
     /// Returns the decisions about requests.
-    pub(super) fn admission(&mut self) -> Admission<'_> {
+    pub(super) fn admission(&mut self) -> Admitter<'_> {
         self.starter().admission
     }
 
     fn starter(&mut self) -> Starter<'_> {
         Starter {
-            admission: Admission {
+            admission: Admitter {
                 requests: &mut self.requests,
                 tables: &mut self.tables,
                 processes: &mut self.processes,

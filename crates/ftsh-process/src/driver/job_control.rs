@@ -240,7 +240,7 @@ impl JobControl {
 
     /// Stops these commands before the shell stops, and takes the terminal back. Commands that wait
     /// for the terminal stay stopped. Returns the state for `resume_all`.
-    pub(super) fn stop_all(&mut self, mut groups: Vec<i32>, wanting: Option<i32>) -> Suspended {
+    pub(super) fn stop_all(&mut self, mut groups: Vec<i32>, wanting: Option<i32>) -> StoppedJobs {
         if let Some(terminal) = &mut self.terminal {
             // Continued, these commands would request the terminal again, in any order.
             groups.retain(|&group| !terminal.queue().contains(group));
@@ -256,12 +256,12 @@ impl JobControl {
             }
             terminal.take_back(true);
         }
-        Suspended { groups, holder, modes }
+        StoppedJobs { groups, holder, modes }
     }
 
     /// Continues commands after the shell was continued.
-    pub(super) fn resume_all(&mut self, suspended: Suspended) {
-        let Suspended { groups, holder, modes } = suspended;
+    pub(super) fn resume_all(&mut self, suspended: StoppedJobs) {
+        let StoppedJobs { groups, holder, modes } = suspended;
         if let Some(terminal) = &mut self.terminal
             && let Some(group) = holder
             && terminal.is_own()
@@ -278,7 +278,7 @@ impl JobControl {
 }
 
 /// Commands that were stopped with the shell.
-pub(super) struct Suspended {
+pub(super) struct StoppedJobs {
     /// Groups to continue.
     groups: Vec<i32>,
     /// Group that gets the terminal.

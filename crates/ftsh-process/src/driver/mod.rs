@@ -34,7 +34,7 @@ use self::console::Console;
 use self::environment::CommandEnvironment;
 use self::job_control::JobControl;
 use self::processes::Processes;
-use self::requests::{DescriptorRequest, Requests};
+use self::requests::{DescriptorRequest, PendingRequests};
 use self::system_view::SystemView;
 use self::tables::{OpenRequest, Tables};
 use self::tokens::{ANSWERS, CONTROL_FD, CONTROL_TIMER, SIGNALS, SUPERVISOR};
@@ -76,7 +76,7 @@ pub struct ProcessDriver {
     programs: ProgramCache,
     environment: CommandEnvironment,
     processes: Processes,
-    requests: Requests,
+    requests: PendingRequests,
     supervision: Option<Supervision>,
     remote_control: ControlState,
     job_control: JobControl,
@@ -124,7 +124,7 @@ impl ProcessDriver {
             programs: ProgramCache::default(),
             environment: CommandEnvironment::new(config, clock),
             processes: Processes::new(tagger, adopts, pidfds)?,
-            requests: Requests::new(clock.start),
+            requests: PendingRequests::new(clock.start),
             supervision,
             remote_control: ControlState::new(control),
             job_control: JobControl::new(terminal.ok(), restore),

@@ -110,7 +110,7 @@ enum AdmissionProgress {
 }
 
 /// Queue of requests that wait for descriptors.
-pub(super) struct Requests {
+pub(super) struct PendingRequests {
     /// Requests in the order of service.
     queue: BTreeMap<Key, DescriptorRequest>,
     /// Keys of operations in the queue.
@@ -127,7 +127,7 @@ pub(super) struct Requests {
     limit: FileLimit,
 }
 
-impl Requests {
+impl PendingRequests {
     /// Creates an empty queue.
     pub(super) fn new(now: Instant) -> Self {
         let (queue, operations, pipelines) = Default::default();
@@ -174,8 +174,8 @@ impl Requests {
 }
 
 /// Decisions about requests, with the parts that hold descriptors or release them.
-pub(super) struct Admission<'a> {
-    pub(super) requests: &'a mut Requests,
+pub(super) struct Admitter<'a> {
+    pub(super) requests: &'a mut PendingRequests,
     pub(super) tables: &'a mut Tables,
     pub(super) processes: &'a mut Processes,
     pub(super) turns: &'a Turns,
@@ -183,7 +183,7 @@ pub(super) struct Admission<'a> {
     pub(super) terminal: &'a mut Option<Terminal>,
 }
 
-impl Admission<'_> {
+impl Admitter<'_> {
     /// Returns a request with its position if the request is served at once. Otherwise it waits.
     pub(super) fn request(
         &mut self,

@@ -6,7 +6,7 @@ use bstr::BString;
 
 use super::console::Console;
 use super::environment::CommandEnvironment;
-use super::requests::Admission;
+use super::requests::Admitter;
 use crate::channels::ShellChannels;
 use crate::descriptors::{Fd, FdTable};
 use crate::fds::{Plan, Readers};
@@ -27,14 +27,14 @@ pub(super) type Started = (Result<StartedProgram, SpawnError>, bool);
 
 /// Starts commands, with the parts of the driver that this takes.
 pub(super) struct Starter<'a> {
-    pub(super) admission: Admission<'a>,
+    pub(super) admission: Admitter<'a>,
     pub(super) environment: &'a CommandEnvironment,
     pub(super) programs: &'a mut ProgramCache,
     pub(super) console: &'a mut Console,
 }
 
 /// Command about to start.
-struct Prepared {
+struct PreparedStart {
     process: ProcessId,
     scope: ScopeId,
     command: ActiveCommand,
@@ -53,7 +53,7 @@ impl Starter<'_> {
     }
 
     fn begin(&mut self, mut run: Run) -> Result<Option<Started>, FdError> {
-        let Admission { tables, reactor, .. } = &mut self.admission;
+        let Admitter { tables, reactor, .. } = &mut self.admission;
         let directory = tables.directory(&run.directory);
         let mut command = ActiveCommand::new(&run);
         let redirects = std::mem::take(&mut run.redirects);
@@ -74,7 +74,7 @@ impl Starter<'_> {
             self.console.line().hide_for_output();
         }
         plan.begin()?;
-        let prepared = Prepared { process: run.process, scope: run.scope, command };
+        let prepared = PreparedStart { process: run.process, scope: run.scope, command };
         match run.action {
             Action::Program { .. } => return Ok(self.start_program(prepared, plan, run, directory)),
             Action::Print(bytes) => self.print(prepared, plan, bytes)?,
@@ -98,13 +98,13 @@ impl Starter<'_> {
 
     fn start_program(
         &mut self,
-        prepared: Prepared,
+        prepared: PreparedStart,
         plan: Plan,
         run: Run,
         directory: TaskDirectory,
     ) -> Option<Started> {
         let mut program = self.program(run, directory)?;
-        let Prepared { process, scope, mut command } = prepared;
+        let PreparedStart { process, scope, mut command } = prepared;
         command.path = program.path().into();
         // A command without the terminal is stopped when it opens the terminal, and gets it then.
         // If it got the terminal at once, no status line could be shown.
@@ -117,7 +117,7 @@ impl Starter<'_> {
             return Some((started, interactive));
         }
         command.starting = true;
-        self.submit(Prepared { process, scope, command }, move |control| {
+        self.submit(PreparedStart { process, scope, command }, move |control| {
             let table = match plan.carry_out(control) {
                 Ok(table) => table,
                 Err(error) => return JobResult::Started(Err(redirect_error(error)), false),
@@ -134,7 +134,7 @@ impl Starter<'_> {
     fn program(&mut self, run: Run, directory: TaskDirectory) -> Option<ProgramSpec> {
         let Action::Program { words, environment, overrides } = run.action else { return None };
         let (scope, deadline) = (run.scope, run.deadline);
-        let Admission { turns, processes, .. } = &mut self.admission;
+        let Admitter { turns, processes, .. } = &mut self.admission;
         let kill_timeout = self.environment.kill_timeout(run.grace);
         let mut child_env =
             self.environment.variables(deadline, kill_timeout, &directory, &environment);
@@ -148,7 +148,12 @@ impl Starter<'_> {
     }
 
     /// Prints at once as much as fits, and the rest by a worker.
-    fn print(&mut self, prepared: Prepared, plan: Plan, bytes: BString) -> Result<(), FdError> {
+    fn print(
+        &mut self,
+        prepared: PreparedStart,
+        plan: Plan,
+        bytes: BString,
+    ) -> Result<(), FdError> {
         if plan.may_block() {
             self.work(prepared, plan, move |table, control| stream::print(table, &bytes, control));
             return Ok(());
@@ -165,7 +170,7 @@ impl Starter<'_> {
     }
 
     /// Reads a line at once, if it is there, or by a worker.
-    fn read_line(&mut self, prepared: Prepared, plan: Plan) -> Result<(), FdError> {
+    fn read_line(&mut self, prepared: PreparedStart, plan: Plan) -> Result<(), FdError> {
         if plan.may_block() {
             self.work(prepared, plan, |table, control| {
                 stream::read_line(table, Vec::new(), control)
@@ -187,7 +192,7 @@ impl Starter<'_> {
         Ok(())
     }
 
-    fn report_end(&mut self, prepared: &Prepared, ended: Ended) {
+    fn report_end(&mut self, prepared: &PreparedStart, ended: Ended) {
         let readers = &prepared.command.readers;
         self.admission.reactor.report_end(prepared.process, ended, readers);
     }
@@ -195,7 +200,7 @@ impl Starter<'_> {
     /// Executes a builtin by a worker.
     fn work(
         &mut self,
-        prepared: Prepared,
+        prepared: PreparedStart,
         plan: Plan,
         act: impl FnOnce(&FdTable, &Control) -> Ended + Send + 'static,
     ) {
@@ -207,11 +212,11 @@ impl Starter<'_> {
 
     fn submit(
         &mut self,
-        prepared: Prepared,
+        prepared: PreparedStart,
         job: impl FnOnce(&Control) -> JobResult + Send + 'static,
     ) {
-        let Prepared { process, scope, command } = prepared;
-        let Admission { processes, reactor, .. } = &mut self.admission;
+        let PreparedStart { process, scope, command } = prepared;
+        let Admitter { processes, reactor, .. } = &mut self.admission;
         processes.work(reactor, (process, scope), command, job);
     }
 
@@ -221,7 +226,7 @@ impl Starter<'_> {
         let Run {
             process, scope, action, directory, umask, io, redirects, deadline, grace, ..
         } = run;
-        let Admission { tables, reactor, .. } = &mut self.admission;
+        let Admitter { tables, reactor, .. } = &mut self.admission;
         let Action::Program { words, environment, overrides } = action else {
             let message = "only a program can replace the shell".into();
             let error = SpawnError::new(SpawnErrorKind::NotExecutable, message);
@@ -238,7 +243,7 @@ impl Starter<'_> {
             self.environment.variables(deadline, kill_timeout, &directory, &environment);
         let program =
             ProgramSpec { words, environment, child_env, overrides, directory, umask, file: None };
-        self.submit(Prepared { process, scope, command }, move |control| {
+        self.submit(PreparedStart { process, scope, command }, move |control| {
             let table = plan.carry_out(control);
             // Output of the shell comes before output of the program.
             while !non_blocking_writer::wait(Some(PAUSE)) && !control.is_cancelled() {}
