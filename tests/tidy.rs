@@ -254,7 +254,7 @@ fn the_process_driver_is_made_of_parts_that_keep_their_state() {
         "Turns",
         "CommandEnvironment",
         "Processes",
-        "Requests",
+        "PendingRequests",
         "JobControl",
         "Console",
     ];
