@@ -224,6 +224,7 @@ fn expr(value: &Expr) -> String {
         }
         Expr::Of(function, value) => format!("{function}({})", expr(value)),
         Expr::Replace(value, this, with) => format!("replace({}, {this}, {with})", expr(value)),
+        Expr::Newer(value, other) => format!("newer({}, {})", expr(value), expr(other)),
         Expr::Digits(value) => format!("match({}, '[0-9]+')", expr(value)),
         Expr::Json(value, filter) => format!("json({}, '{filter}')", expr(value)),
         Expr::Succeeds(inside) => format!(".succeeds. ({})", command(inside)),

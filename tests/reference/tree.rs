@@ -198,6 +198,8 @@ pub(super) enum Expr {
     Call(usize, Vec<Expr>),
     /// A function of the language, of one value.
     Of(&'static str, Box<Expr>),
+    /// `newer(value, other)`
+    Newer(Box<Expr>, Box<Expr>),
     /// `replace(value, this, with)`, of plain text.
     Replace(Box<Expr>, &'static str, &'static str),
     /// `match(value, '[0-9]+')`

@@ -53,9 +53,9 @@ const OPERATORS: [&str; 30] = [
     "&&",
     "||",
 ];
-const COMPARISONS: [&str; 12] =
-    [".lt.", ".le.", ".gt.", ".ge.", ".eql.", ".neql.", "<", "<=", ">", ">=", "==", "!="];
-const CALCULATIONS: [&str; 11] =
+pub(super) const COMPARISONS: [&str; 10] =
+    [".lt.", ".le.", ".gt.", ".ge.", ".eql.", ".neql.", "<", "<=", ">", ">="];
+pub(super) const CALCULATIONS: [&str; 11] =
     [".add.", ".sub.", ".mul.", ".div.", ".mod.", ".pow.", "+", "-", "*", "/", "%"];
 const FUNCTIONS: [&str; 8] =
     ["length", "lower", "upper", "trim", "basename", "dirname", "stem", "suffix"];
@@ -114,7 +114,8 @@ impl Random {
             }
             6 if self.rng.random_bool(0.4) => {
                 let value = Box::new(self.expr(depth - 1));
-                match self.rng.random_range(0..5) {
+                match self.rng.random_range(0..6) {
+                    5 => Expr::Newer(value, Box::new(self.expr(depth - 1))),
                     4 => Expr::Json(value, self.of(&JSON_FILTERS)),
                     0 => Expr::Digits(value),
                     1 => Expr::Succeeds(Box::new(self.question())),

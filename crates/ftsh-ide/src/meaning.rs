@@ -142,8 +142,6 @@ pub(crate) fn operator(word: &str) -> Option<String> {
 fn symbol(symbol: &str, dotted: &str) -> String {
     let meaning = match symbol {
         "!" => "`true` if the value, or a whole comparison, is `false`",
-        "==" => "`true` if both numbers are equal; other values than numbers compare as text",
-        "!=" => "`true` if the numbers differ; other values than numbers compare as text",
         _ => {
             let (_, example, meaning) = OPERATOR_MEANINGS
                 .iter()

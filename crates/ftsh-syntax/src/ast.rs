@@ -442,10 +442,6 @@ pub enum BinaryOperator {
     Ne,
     Eql,
     Neql,
-    /// `==`: equal numbers, or equal texts if a side is not a number.
-    Same,
-    /// `!=`
-    Different,
     Lt,
     Le,
     Gt,

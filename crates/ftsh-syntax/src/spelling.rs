@@ -32,11 +32,9 @@ impl FileTest {
 }
 
 impl BinaryOperator {
-    /// Returns the operator as scripts write it: with dots, except for `==` and `!=`.
+    /// Returns the operator with dots.
     pub fn spelling(self) -> &'static str {
         match self {
-            Self::Same => "==",
-            Self::Different => "!=",
             Self::Or => ".or.",
             Self::And => ".and.",
             Self::Eq => ".eq.",
@@ -68,8 +66,8 @@ impl BinaryOperator {
         Some(match self {
             Self::Or => "||",
             Self::And => "&&",
-            Self::Same => "==",
-            Self::Different => "!=",
+            Self::Eq => "==",
+            Self::Ne => "!=",
             Self::Lt => "<",
             Self::Le => "<=",
             Self::Gt => ">",
@@ -79,13 +77,7 @@ impl BinaryOperator {
             Self::Mul => "*",
             Self::Div => "/",
             Self::Mod => "%",
-            Self::Eq
-            | Self::Ne
-            | Self::Eql
-            | Self::Neql
-            | Self::Contains
-            | Self::Matches
-            | Self::Pow => return None,
+            Self::Eql | Self::Neql | Self::Contains | Self::Matches | Self::Pow => return None,
         })
     }
 }

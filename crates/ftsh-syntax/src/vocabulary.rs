@@ -77,6 +77,7 @@ pub const FUNCTIONS: &[Signature] = &[
     Signature::new("min", &["number", "numbers…"], "the smallest number"),
     Signature::new("max", &["number", "numbers…"], "the largest number"),
     Signature::new("abs", &["number"], "the number without its sign"),
+    Signature::new("newer", &["version", "other"], "`true` if the version is later than the other: `3.10` than `3.9`, and `2.0` than `v2.0-rc1`"),
     Signature::new("basename", &["path"], "the last name of the path"),
     Signature::new("dirname", &["path"], "the path without its last name"),
     Signature::new("suffix", &["path"], "the last name from its last point on, like `.gz`"),
@@ -174,8 +175,7 @@ pub const OPERATOR_ROWS: [Operators; 10] = [
 /// Symbols of operators, each with the operator of the same precedence. Symbols have blanks around
 /// them, and mean nothing among the words of a list.
 ///
-/// A symbol means the same as the operator, except for `==`, `!=` and `!`: `==` compares numbers as
-/// numbers and other values as text, and `!` negates a whole comparison.
+/// A symbol means the same as the operator, except for `!`, which negates a whole comparison.
 pub const SYMBOLS: [(&str, &str); 14] = [
     ("||", ".or."),
     ("&&", ".and."),

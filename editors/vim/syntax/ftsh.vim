@@ -9,7 +9,7 @@ syn sync fromstart
 
 " generated: words
 let s:operators = 'to\|step\|or\|and\|eq\|ne\|eql\|neql\|lt\|le\|gt\|ge\|contains\|matches\|add\|sub\|mul\|div\|mod\|pow\|not\|exists\|isr\|isw\|isx\|isfile\|isdir\|islink\|ispipe\|issock\|isblock\|ischar'
-let s:functions = 'lines\|split\|json\|length\|lower\|upper\|trim\|replace\|match\|substr\|starts\|ends\|join\|count\|format\|round\|min\|max\|abs\|basename\|dirname\|suffix\|stem\|now\|files\|time\|seconds\|random'
+let s:functions = 'lines\|split\|json\|length\|lower\|upper\|trim\|replace\|match\|substr\|starts\|ends\|join\|count\|format\|round\|min\|max\|abs\|newer\|basename\|dirname\|suffix\|stem\|now\|files\|time\|seconds\|random'
 let s:builtins = 'cd\|pwd\|umask\|echo\|read\|local\|export\|unset\|source\|exec\|success\|failure\|giveup\|defer\|exit\|sleep'
 let s:try_words = 'for\|or\|every\|each\|usual\|stalled\|memory\|while\|atomic\|in\|atomic\|same\|input\|signal\|backoff\|through\|from\|to\|by\|jitter\|times\|time\|ethernet\|exponential\|full\|equal\|decorrelated\|normal\|proportional\|slotted\|windowed\|fixed\|none\|ms\|millisecond\|milliseconds\|s\|sec\|second\|seconds\|m\|min\|minute\|minutes\|h\|hour\|hours\|d\|day\|days\|B\|kB\|KB\|MB\|GB\|TB\|KiB\|MiB\|GiB\|TiB'
 let s:forany_clauses = 'in\s\+order\|hedge\s\+after\s\+usual\s\+or\|hedge\s\+after\|atomic\s\+in\|at\s\+most'

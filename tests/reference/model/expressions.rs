@@ -1,8 +1,9 @@
 //! Expressions.
 
-use super::numbers::{are_same, compute, truth};
+use super::numbers::{compute, newer, settled, truth};
 use super::{Done, Model, failed};
 use crate::reference::tree::{Expr, Piece};
+use crate::reference::values::{CALCULATIONS, COMPARISONS};
 
 impl Model<'_> {
     pub(super) fn expr(&mut self, expr: &Expr) -> Done<String> {
@@ -14,16 +15,23 @@ impl Model<'_> {
                 let decided = left == matches!(*operator, ".or." | "||");
                 if decided { left } else { truth(&self.expr(right)?)? }.to_string()
             }
-            Expr::Binary(operator, left, right) => {
+            Expr::Binary(
+                operator @ (".eq." | ".ne." | "==" | "!=" | ".contains."),
+                left,
+                right,
+            ) => {
                 let (left, right) = (self.expr(left)?, self.expr(right)?);
                 match *operator {
-                    ".eq." => (left == right).to_string(),
-                    ".ne." => (left != right).to_string(),
-                    "==" => are_same(&left, &right).to_string(),
-                    "!=" => (!are_same(&left, &right)).to_string(),
-                    ".contains." => left.contains(&right).to_string(),
-                    _ => compute(operator, &left, &right)?,
+                    ".eq." | "==" => left == right,
+                    ".ne." | "!=" => left != right,
+                    _ => left.contains(&right),
                 }
+                .to_string()
+            }
+            Expr::Binary(..) => settled(self.calculated(expr)?),
+            Expr::Newer(one, other) => {
+                let (one, other) = (self.expr(one)?, self.expr(other)?);
+                newer(&one, &other)?.to_string()
             }
             Expr::Of(function, value) => of(function, &self.expr(value)?),
             Expr::Replace(value, this, with) => self.expr(value)?.replace(this, with),
@@ -50,6 +58,19 @@ impl Model<'_> {
                 self.call(*function, values)?.ok_or(failed("expression", 1))?
             }
         })
+    }
+
+    /// Evaluates an operand of a calculation. A calculation in it goes on with decimals.
+    fn calculated(&mut self, expr: &Expr) -> Done<String> {
+        match expr {
+            Expr::Binary(operator, left, right)
+                if CALCULATIONS.contains(operator) || COMPARISONS.contains(operator) =>
+            {
+                let (left, right) = (self.calculated(left)?, self.calculated(right)?);
+                compute(operator, &left, &right)
+            }
+            expr => self.expr(expr),
+        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! Numbers and logical values as texts.
 
-use std::cmp::Ordering;
-
 use super::{Done, failed};
 
 /// Parses a logical value.
@@ -40,15 +38,53 @@ pub(super) fn compute(operator: &str, left: &str, right: &str) -> Done<String> {
     result.ok_or(failed("expression", 1))
 }
 
-/// Compares two texts as numbers if both are numbers.
-pub(super) fn are_same(left: &str, right: &str) -> bool {
-    let exact = whole(left).ok().zip(whole(right).ok());
-    let number = |text| decimal(text).ok().filter(|_| !is_large(text) || whole(text).is_ok());
-    match (exact, number(left).zip(number(right))) {
-        (Some((left, right)), _) => left == right,
-        (None, Some((left, right))) => left.partial_cmp(&right).is_some_and(Ordering::is_eq),
-        (None, None) => left == right,
+/// Returns the result of a calculation as text: no point in whole numbers.
+pub(super) fn settled(text: String) -> String {
+    match text.parse::<f64>() {
+        Ok(number) if text.contains(['.', 'e']) && number.fract() == 0.0 && number.abs() < 9e18 => {
+            format!("{:.0}", number + 0.0)
+        }
+        _ => text,
     }
+}
+
+/// Returns true if a version is later than another. The versions have at most nine numbers.
+pub(super) fn newer(one: &str, other: &str) -> Done<bool> {
+    if one.is_empty() || other.is_empty() {
+        return Err(failed("expression", 1));
+    }
+    // A number sorts like its digits with zeros before them.
+    let padded = |text: &str| {
+        let mut key = String::new();
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let is_number = first.is_ascii_digit();
+            let end = rest.find(|c: char| c.is_ascii_digit() != is_number).unwrap_or(rest.len());
+            let run = &rest[..end];
+            key += &if is_number {
+                format!("\u{1}{:0>30}", run.trim_start_matches('0'))
+            } else {
+                run.into()
+            };
+            rest = &rest[end..];
+        }
+        key
+    };
+    let key = |version: &str| {
+        let version = version.strip_prefix('v').unwrap_or(version);
+        let mark = version.find(['-', '~', '+']).filter(|at| !version[*at..].starts_with('+'));
+        let (release, early) = match mark {
+            Some(at) => (&version[..at], Some(&version[at + 1..])),
+            None => (version, None),
+        };
+        let mut numbers: Vec<String> = release
+            .split('.')
+            .map(|it| if it.is_empty() { padded("0") } else { padded(it) })
+            .collect();
+        numbers.resize(10, padded("0"));
+        (numbers, early.is_none(), early.map(padded))
+    };
+    Ok(key(one) > key(other))
 }
 
 fn is_large(text: &str) -> bool {

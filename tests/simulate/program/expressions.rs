@@ -67,7 +67,7 @@ impl Generator {
                 format!("{test} {}", self.dice.pick(&["/data", "/out", "relative"]))
             }
             5 if self.dice.chance(0.3) => {
-                let name = *self.dice.pick(&["starts", "ends"]);
+                let name = *self.dice.pick(&["starts", "ends", "newer"]);
                 format!("{name}(\"{}\", o)", self.value())
             }
             5 => format!(".succeeds. ({})", self.simple()),

@@ -71,10 +71,7 @@ fn compares(expr: &Expr) -> bool {
     let here = matches!(
         &expr.kind,
         ExprKind::Binary {
-            operator: BinaryOperator::Eq
-                | BinaryOperator::Ne
-                | BinaryOperator::Same
-                | BinaryOperator::Different,
+            operator: BinaryOperator::Eq | BinaryOperator::Ne,
             left,
             right,
             ..

@@ -168,14 +168,14 @@ fn condition(operand: &Expr, left: Option<&Expr>) -> Option<Warning> {
     let message = format!("`{text}` is neither `true` nor `false`: the condition fails");
     let warning = Warning::new(Slug::TextOperand, operand.span, message);
     let compared = left.and_then(|left| match &left.kind {
-        ExprKind::Binary {
-            operator: operator @ (BinaryOperator::Eq | BinaryOperator::Same),
-            left,
-            ..
-        } => match &left.kind {
-            ExprKind::Word(word) => Some((literal::written(word)?, operator.spelling())),
-            _ => None,
-        },
+        ExprKind::Binary { operator: operator @ BinaryOperator::Eq, is_symbol, left, .. } => {
+            match &left.kind {
+                ExprKind::Word(word) => {
+                    Some((literal::written(word)?, operator.written(*is_symbol)))
+                }
+                _ => None,
+            }
+        }
         _ => None,
     });
     Some(match compared {

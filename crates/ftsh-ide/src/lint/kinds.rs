@@ -3,7 +3,7 @@
 use super::{Warning, walk};
 use ftsh_machine::FailureKind;
 use ftsh_syntax::Script;
-use ftsh_syntax::ast::BinaryOperator::{Different, Eq, Ne, Same};
+use ftsh_syntax::ast::BinaryOperator::{Eq, Ne};
 use ftsh_syntax::ast::{CommandKind, Expr, ExprKind, WordPart};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::nearest::nearest;
@@ -34,7 +34,7 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
 
 fn expression(expr: &Expr, warnings: &mut Vec<Warning>) {
     if let ExprKind::Binary { operator, left, right, .. } = &expr.kind
-        && matches!(operator, Eq | Ne | Same | Different)
+        && matches!(operator, Eq | Ne)
     {
         for (kind, name) in [(left, right), (right, left)] {
             if literal::is_error_kind(kind) {

@@ -1,4 +1,6 @@
-//! Lint of text in place of a number: `n=n+1`, `$n .lt. max`.
+//! Lint of text in place of a number: `n=n+1`, `$n .lt. max`, and of versions as numbers.
+
+use std::borrow::Cow;
 
 use super::{Warning, walk};
 use ftsh_syntax::Script;
@@ -49,11 +51,44 @@ fn operators(expr: &Expr, warnings: &mut Vec<Warning>) {
     if let ExprKind::Binary { operator, left, right, .. } = &expr.kind
         && takes_numbers(*operator)
     {
+        if let Some(warning) = versions(*operator, left, right) {
+            return warnings.push(warning);
+        }
         warnings.extend([left, right].into_iter().filter_map(|operand| not_a_number(operand)));
     }
     for operand in walk::operands(expr) {
         operators(operand, warnings);
     }
+}
+
+/// Checks the operands of a comparison for versions.
+fn versions(operator: BinaryOperator, left: &Expr, right: &Expr) -> Option<Warning> {
+    let text = |operand: &Expr| match &operand.kind {
+        ExprKind::Word(word) => {
+            literal::word(word).map(Cow::into_owned).or_else(|| literal::written(word))
+        }
+        _ => None,
+    };
+    let (one, other) = (text(left)?, text(right)?);
+    let points = |text: &str| {
+        let is_number = text.starts_with(|c: char| c.is_ascii_digit()) && !text.ends_with('.');
+        if is_number { text.matches('.').count() } else { 0 }
+    };
+    let is_named = |text: &str| text.starts_with('$') && text.to_lowercase().contains("version");
+    let may_be = |one: &str, other: &str| is_named(one) && (points(other) > 0 || is_named(other));
+    if !may_be(&one, &other) && !may_be(&other, &one) && points(&one).max(points(&other)) < 2 {
+        return None;
+    }
+    let meant = match operator {
+        BinaryOperator::Lt => format!("newer({other}, {one})"),
+        BinaryOperator::Le => format!("! newer({one}, {other})"),
+        BinaryOperator::Gt => format!("newer({one}, {other})"),
+        BinaryOperator::Ge => format!("! newer({other}, {one})"),
+        _ => return None,
+    };
+    let span = left.span.to(right.span);
+    let message = "versions are compared as numbers here, where `3.10` is `3.1`";
+    Some(Warning::new(Slug::VersionAsNumber, span, message).hint(hint!("write `{meant}`")))
 }
 
 fn takes_numbers(operator: BinaryOperator) -> bool {
@@ -62,8 +97,6 @@ fn takes_numbers(operator: BinaryOperator) -> bool {
         | BinaryOperator::And
         | BinaryOperator::Eq
         | BinaryOperator::Ne
-        | BinaryOperator::Same
-        | BinaryOperator::Different
         | BinaryOperator::Contains
         | BinaryOperator::Matches => false,
         BinaryOperator::Eql

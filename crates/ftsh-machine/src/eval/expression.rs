@@ -127,7 +127,7 @@ fn list_item(core: &Core, task: &Task, word: &Word) -> Result<Value, Suspend> {
 }
 
 fn assign(core: &mut Core, task: &mut Task, name: &Name) -> Result<(), Suspend> {
-    let value = match task.pop()? {
+    let value = match task.pop()?.settled() {
         Value::Range(range) if range.count() == 1 => Value::Integer(range.get(0)),
         // The words become a single text, which is split again when used.
         value @ (Value::Split(_) | Value::Words(_) | Value::Range(_) | Value::List(_)) => {

@@ -195,7 +195,7 @@ fn packed(task: &Task, name: &str, value: &Value) -> Result<PackedValue, Unpacka
             _ => return Err(cannot("its content is unknown".into())),
         },
         Value::List(list) => PackedValue::List(list.iter().map(ToOwned::to_owned).collect()),
-        Value::Words(_) | Value::Split(_) => match value.text() {
+        Value::Words(_) | Value::Split(_) | Value::Decimal(_) => match value.text() {
             Some(text) => PackedValue::Text(text.into_owned()),
             None => return Err(cannot("its value is not one word".into())),
         },

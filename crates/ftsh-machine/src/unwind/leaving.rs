@@ -87,7 +87,7 @@ impl Unwinder<'_> {
 
     /// Executes `return`, or the end of a function.
     pub(crate) fn return_(&mut self, task: &mut Task, has_value: bool) -> Step {
-        let value = if has_value { Some(task.pop()?) } else { None };
+        let value = if has_value { Some(task.pop()?.settled()) } else { None };
         self.leave_function(task, value)
     }
 

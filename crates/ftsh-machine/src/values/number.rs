@@ -1,6 +1,6 @@
 //! Numbers: 64-bit integers and decimals.
 
-use bstr::{BString, ByteSlice};
+use bstr::ByteSlice;
 
 use super::{value::Value, value_error::ValueError};
 use ftsh_syntax::ast::BinaryOperator;
@@ -17,8 +17,10 @@ pub(crate) enum Number {
 impl Number {
     /// Converts a value to a number. Surrounding white space is allowed.
     pub(crate) fn of(value: &Value) -> Result<Self, ValueError> {
-        if let Value::Integer(whole) = value {
-            return Ok(Self::Whole(*whole));
+        match value {
+            Value::Integer(whole) => return Ok(Self::Whole(*whole)),
+            Value::Decimal(decimal) => return Ok(Self::Decimal(*decimal)),
+            _ => {}
         }
         if let Some(error) = value.not_text() {
             return Err(error);
@@ -48,11 +50,10 @@ impl Number {
 }
 
 impl From<Number> for Value {
-    /// Converts a decimal to the shortest text that parses as the same decimal.
     fn from(number: Number) -> Self {
         match number {
             Number::Whole(whole) => Self::Integer(whole),
-            Number::Decimal(decimal) => Self::from(BString::from(format!("{decimal:?}"))),
+            Number::Decimal(decimal) => Self::Decimal(decimal),
         }
     }
 }
@@ -164,6 +165,8 @@ impl Number {
 
 #[cfg(test)]
 mod tests {
+    use bstr::BString;
+
     use super::*;
 
     #[test]
@@ -188,9 +191,25 @@ mod tests {
 
     #[test]
     fn a_decimal_reads_back() {
-        for decimal in [0.1, 7.0, -0.0, 1e16, 1e-7, f64::MAX, f64::MIN_POSITIVE, 0.1 + 0.2] {
+        for decimal in [0.1, 1e19, 1e-7, f64::MAX, f64::MIN_POSITIVE, 0.1 + 0.2, -1.5] {
+            let text =
+                Value::from(Number::Decimal(decimal)).text().unwrap_or_default().into_owned();
+            assert_eq!(Number::of(&text.into()), Ok(Number::Decimal(decimal)));
+        }
+    }
+
+    #[test]
+    fn a_whole_decimal_has_no_point() {
+        for (decimal, text) in [
+            (7.0, "7"),
+            (-0.0, "0"),
+            (-2.0, "-2"),
+            (1e16, "10000000000000000"),
+            (9_223_372_036_854_775_808.0, "9.223372036854776e18"),
+            (1e300, "1e300"),
+        ] {
             let value = Value::from(Number::Decimal(decimal));
-            assert_eq!(Number::of(&value), Ok(Number::Decimal(decimal)));
+            assert_eq!(value.text().unwrap_or_default().as_ref(), text);
         }
     }
 }

@@ -17,6 +17,8 @@ pub(crate) enum Value {
     Text(Arc<BString>),
     /// An integer.
     Integer(i64),
+    /// Result of a calculation with decimals; only on a task's stack.
+    Decimal(f64),
     /// `true` or `false`.
     Boolean(bool),
     /// The integers of a range. As text, separated by blanks.
@@ -47,6 +49,7 @@ impl Value {
             Self::Text(text) => Cow::Borrowed(text.as_bstr()),
             Self::Split(pieces) => Cow::Borrowed(pieces.only().ok()?.as_bstr()),
             Self::Integer(integer) => Cow::Owned(integer.to_string().into()),
+            Self::Decimal(decimal) => Cow::Owned(shortest(*decimal).into()),
             Self::Boolean(true) => Cow::Borrowed("true".into()),
             Self::Boolean(false) => Cow::Borrowed("false".into()),
             Self::Range(range) => Cow::Owned(range.text()),
@@ -120,6 +123,14 @@ impl Value {
         Ok(true)
     }
 
+    /// Returns the value as it leaves a calculation: a decimal becomes its text.
+    pub(crate) fn settled(self) -> Self {
+        match self {
+            Self::Decimal(decimal) => Self::from(&*shortest(decimal)),
+            value => value,
+        }
+    }
+
     /// Returns the value as an integer. Surrounding white space is allowed.
     pub(crate) fn integer(&self) -> Result<i64, ValueError> {
         if let Self::Integer(integer) = self {
@@ -155,6 +166,12 @@ impl Value {
             other => Err(ValueError::NotABoolean(other.into())),
         }
     }
+}
+
+/// Returns the shortest text of a decimal. A whole number has no point if it is an integer.
+fn shortest(decimal: f64) -> String {
+    let is_integer = decimal.fract() == 0.0 && decimal.abs() < i64::MAX as f64;
+    if is_integer { (decimal as i64).to_string() } else { format!("{decimal:?}") }
 }
 
 impl From<BString> for Value {

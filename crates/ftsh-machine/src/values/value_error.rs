@@ -1,6 +1,6 @@
 //! Errors of operators and conversions of values.
 
-use bstr::BString;
+use bstr::{BString, ByteSlice};
 use thiserror::Error;
 
 use super::suspend::Suspend;
@@ -26,7 +26,7 @@ pub(crate) enum ValueError {
     #[error("`{0}` is not an integer")]
     NotAnInteger(BString),
     /// A text that is neither an integer nor a decimal.
-    #[error("`{0}` is not a number")]
+    #[error("`{0}` is not a number{hint}", hint = if is_version(.0) { "; `newer` compares versions" } else { "" })]
     NotANumber(BString),
     /// A number beyond the range of decimals.
     #[error("{0} is too large for a number")]
@@ -111,6 +111,11 @@ pub(crate) enum ValueError {
         /// The right operand.
         right: i64,
     },
+}
+
+/// Returns true for a text such as `1.2.3`.
+fn is_version(text: &[u8]) -> bool {
+    text.split_str(".").count() > 2 && text[0].is_ascii_digit()
 }
 
 impl ValueError {

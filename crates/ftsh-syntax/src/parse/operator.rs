@@ -52,10 +52,8 @@ pub(super) fn infix(rule: Rule) -> Option<(B, Precedence)> {
     Some(match rule {
         Rule::or | Rule::either => (B::Or, T::Or),
         Rule::and | Rule::both => (B::And, T::And),
-        Rule::same => (B::Same, T::Comparison),
-        Rule::different => (B::Different, T::Comparison),
-        Rule::eq => (B::Eq, T::Comparison),
-        Rule::ne => (B::Ne, T::Comparison),
+        Rule::eq | Rule::same => (B::Eq, T::Comparison),
+        Rule::ne | Rule::different => (B::Ne, T::Comparison),
         Rule::eql => (B::Eql, T::Comparison),
         Rule::neql => (B::Neql, T::Comparison),
         Rule::lt | Rule::below => (B::Lt, T::Comparison),

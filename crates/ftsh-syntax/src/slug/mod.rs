@@ -213,6 +213,7 @@ slugs! {
         UnusedChannel "unused-channel",
         UnusedFunction "unused-function",
         ValueInCode "value-in-code",
+        VersionAsNumber "version-as-number",
         ZeroEvery "zero-every",
     }
     Failure {

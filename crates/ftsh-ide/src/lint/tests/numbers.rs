@@ -29,7 +29,23 @@ warning[text-operand]: `n` is not a number
   = hint: the variable is `$n`
 ");
     assert_eq!(messages("n=$n-$step; n=1.5 .add. x; m=\"a\" .mul. 2").len(), 3);
+    assert_snapshot!(warnings("if $py_version >= 3.10; a; end\nif $v < 1.2.3; a; end"), @"
+warning[version-as-number]: versions are compared as numbers here, where `3.10` is `3.1`
+ --> t:1:4
+  |
+1 | if $py_version >= 3.10; a; end
+  |    ^^^^^^^^^^^^^^^^^^^
+  = hint: write `! newer(3.10, $py_version)`
+
+warning[version-as-number]: versions are compared as numbers here, where `3.10` is `3.1`
+ --> t:2:4
+  |
+2 | if $v < 1.2.3; a; end
+  |    ^^^^^^^^^^
+  = hint: write `newer(1.2.3, $v)`
+");
     assert_quiet(&[
+        "if $version < 3 && $n > 1.5; a; end",
         "n=$n .add. 1",
         "name=$name-old; dir=$dir/$x-1; f=$name-1; path=$path/a; c=c++",
         "if $a .eq. b; a; end; x=\" 5 \" .add. 1e3",

@@ -12,6 +12,7 @@ mod numbers;
 mod outside;
 mod paths;
 mod texts;
+mod versions;
 
 use ftsh_syntax::vocabulary;
 
@@ -19,13 +20,14 @@ pub(crate) use self::function::call;
 pub use self::function::{Example, Function};
 
 /// Rows in the order of the vocabulary.
-const GROUPS: [&[Function]; 8] = [
+const GROUPS: [&[Function]; 9] = [
     lists::SPLITTING,
     json::FUNCTIONS,
     texts::FUNCTIONS,
     lists::JOINING,
     format::FUNCTIONS,
     numbers::FUNCTIONS,
+    versions::FUNCTIONS,
     paths::FUNCTIONS,
     outside::FUNCTIONS,
 ];
