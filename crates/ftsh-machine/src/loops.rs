@@ -25,16 +25,16 @@ pub(crate) fn end_for_any(task: &mut Task) -> Flow {
             task.advance();
             Flow::Continue
         }
-        _ => Flow::Throw(task.broken("a `forany` ends that has not begun")),
+        _ => Flow::broken(task, "a `forany` ends that has not begun"),
     }
 }
 
-pub(crate) fn next_for(parts: &mut Core, task: &mut Task, code: &Loop) -> Step {
+pub(crate) fn next_for(state: &mut Core, task: &mut Task, code: &Loop) -> Step {
     let io = task.io.id();
     let query = match task.frames.last().map(|frame| &frame.kind) {
         // Words after a `break` are left to the next reader.
         Some(FrameKind::For(items))
-            if code.ends_early && !parts.tasks.ends_with_loop(task, code) =>
+            if code.ends_early && !state.tasks().ends_with_loop(task, code) =>
         {
             let end = items.end_of_words().cloned();
             end.map_or(Query::InputPart(io), |end| Query::InputWord(io, end))
@@ -52,10 +52,10 @@ pub(crate) fn next_for(parts: &mut Core, task: &mut Task, code: &Loop) -> Step {
             }
             items.next()
         }
-        _ => return Ok(Flow::Throw(task.broken("a `for` goes on that has not begun"))),
+        _ => return Ok(Flow::broken(task, "a `for` goes on that has not begun")),
     };
     if let Some(value) = next {
-        iterate(parts, task, None, "for", code, value);
+        iterate(state, task, None, "for", code, value);
         task.advance();
     } else {
         task.frames.pop();
@@ -64,45 +64,45 @@ pub(crate) fn next_for(parts: &mut Core, task: &mut Task, code: &Loop) -> Step {
     Ok(Flow::Continue)
 }
 
-pub(crate) fn try_item(parts: &mut Core, task: &mut Task, frame: &mut ForAnyFrame) {
+pub(crate) fn try_item(state: &mut Core, task: &mut Task, frame: &mut ForAnyFrame) {
     if let Some(value) = frame.items.next_round() {
-        iterate(parts, task, None, "forany", &frame.code, value);
+        iterate(state, task, None, "forany", &frame.code, value);
     }
     task.jump(frame.code.body);
 }
 
 /// Continues with the next item after a failed body. Returns false if there is no next item.
-pub(crate) fn next_item(parts: &mut Core, task: &mut Task, mut frame: Box<ForAnyFrame>) -> bool {
+pub(crate) fn next_item(state: &mut Core, task: &mut Task, mut frame: Box<ForAnyFrame>) -> bool {
     if frame.is_last() {
         return false;
     }
     frame.tried += 1;
-    try_item(parts, task, &mut frame);
+    try_item(state, task, &mut frame);
     task.enter(FrameKind::ForAny(frame));
     true
 }
 
 /// Sets a loop's variable, in the loop's task or in a branch that the loop's task begins.
 pub(crate) fn iterate(
-    parts: &mut Core,
+    state: &mut Core,
     task: &mut Task,
     begun_by: Option<&Task>,
     kind: &'static str,
     code: &Loop,
     value: Value,
 ) {
-    if parts.config.log_level >= Level::STRUCTURES {
+    if state.logs(Level::STRUCTURES) {
         let name = code.variable.to_string();
         let text = value.text().unwrap_or_default().to_string();
         let event = LogEvent::Iteration { kind, name, value: text };
-        let mut record = parts.record(task, task.line(), event);
+        let mut record = state.record(task, task.line(), event);
         if let Some(parent) = begun_by {
-            record = parts.inside_branch(record, parent, &code.variable, &value);
+            record = state.inside_branch(record, parent, &code.variable, &value);
         }
-        parts.requests.push(Effect::Log(record));
+        state.request(Effect::Log(record));
     }
     if let Value::Text(text) = &value {
-        parts.scheduler.handle(text.len());
+        state.scheduler().handle(text.len());
     }
     task.variables.set(&code.variable, value);
 }

@@ -23,7 +23,7 @@ pub(crate) fn begin_accept(task: &mut Task, statuses: &AcceptedStatuses, end: Ad
 /// Ends a successful command with `accept`.
 pub(crate) fn end_accept(task: &mut Task) -> Flow {
     let Some(Frame { kind: FrameKind::Accept(..), .. }) = task.frames.pop() else {
-        return Flow::Throw(task.broken("an `accept` ends that has not begun"));
+        return Flow::broken(task, "an `accept` ends that has not begun");
     };
     set_status(task, 0);
     task.advance();
@@ -46,7 +46,7 @@ pub(crate) fn begin_keep(core: &mut Core, task: &mut Task) -> Result<(), Suspend
 /// Ends a successful command with `keep`.
 pub(crate) fn end_keep(core: &mut Core, task: &mut Task) -> Flow {
     let Some(Frame { kind: FrameKind::Keep { scope, outer_scope }, .. }) = task.frames.pop() else {
-        return Flow::Throw(task.broken("a `keep` ends that has not begun"));
+        return Flow::broken(task, "a `keep` ends that has not begun");
     };
     leave_keep(core, task, scope, outer_scope);
     task.advance();
@@ -76,7 +76,7 @@ pub(crate) fn accept_failure(
         let (command, elapsed) = (command.clone(), elapsed.unwrap_or_default());
         let event = || LogEvent::CommandSucceeded { command, elapsed, status: *code };
         core.log_at(task, thrown.failure.line, event, Level::COMMANDS);
-        core.requests.forget_output(task);
+        core.forget_output(task);
         task.jump(end);
     }
     accepted

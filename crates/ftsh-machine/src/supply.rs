@@ -11,7 +11,7 @@ use bstr::{BString, ByteSlice};
 
 use crate::amounts::bytes;
 use crate::branches::{GateState, JoinFrame, JoinKind, ResourceGate, Tally};
-use crate::core::{Core, Flow, Requests};
+use crate::core::{Core, Flow};
 use crate::effect::{Effect, OperationId, Query, TaskId};
 use crate::endings::TaskEnding;
 use crate::event::{Refusal, Reply};
@@ -50,7 +50,7 @@ pub(crate) fn passes_gate(core: &mut Core, task: &mut Task) -> bool {
         }
         GateState::Asked(_) | GateState::Waiting(_) => false,
         GateState::Closed => {
-            let operation = core.requests.query(task, Query::FreeResources);
+            let operation = core.query(task, Query::FreeResources);
             if let Some(gate) = gate_of(task.top_join()) {
                 gate.state = GateState::Asked(operation);
             }
@@ -70,7 +70,7 @@ pub(crate) fn resources_known(core: &mut Core, task: &mut Task, result: &Result<
     // A wait has one record at its beginning and one at its end.
     let event = match missing {
         Some(missing) => {
-            gate.state = GateState::Waiting(core.scheduler.arm(now + CHECK_INTERVAL, check));
+            gate.state = GateState::Waiting(core.arm(now + CHECK_INTERVAL, check));
             let is_new = gate.waiting_since.is_none();
             gate.waiting_since.get_or_insert(now);
             is_new.then_some(LogEvent::ResourcesAwaited { missing })
@@ -89,17 +89,10 @@ pub(crate) fn resources_known(core: &mut Core, task: &mut Task, result: &Result<
 
 /// Stops waiting for resources.
 pub(crate) fn leave_gate(core: &mut Core, task: &mut Task) {
-    core.scheduler.cancel(gate_of(task.top_join()).and_then(|gate| gate.timer()));
-    core.requests.leave_gate(task.top_join());
-}
-
-impl Requests {
-    /// Takes back the request for the resources of the machine.
-    fn leave_gate(&mut self, join: Option<&mut JoinFrame>) {
-        let Some(gate) = gate_of(join) else { return };
-        if let GateState::Asked(operation) = std::mem::replace(&mut gate.state, GateState::Closed) {
-            self.abandon(operation);
-        }
+    let Some(gate) = gate_of(task.top_join()) else { return };
+    core.cancel(gate.timer());
+    if let GateState::Asked(operation) = std::mem::replace(&mut gate.state, GateState::Closed) {
+        core.abandon(operation);
     }
 }
 
@@ -119,7 +112,7 @@ pub(crate) fn check_is_due(task: &mut Task) {
 }
 
 /// Returns the gate of a `forall`.
-pub(crate) fn gate_of(join: Option<&mut JoinFrame>) -> Option<&mut ResourceGate> {
+fn gate_of(join: Option<&mut JoinFrame>) -> Option<&mut ResourceGate> {
     gate_and_words(join).map(|(gate, _)| gate)
 }
 
@@ -143,35 +136,29 @@ fn positive(text: &str) -> Result<f64, Suspend> {
     }
 }
 
-/// Reason for which the branches end when no words can be read.
-pub(crate) const NOT_READ: &str = "the words can't be read";
-
-impl Requests {
-    /// Asks for more words, if the branches that have begun use up all that have come. Takes the request
-    /// back if no more are wanted.
-    pub(crate) fn ask_for_words(&mut self, task: &mut Task) {
-        let io = task.io.id();
-        let Some(JoinKind::Branches { tally, .. }) = task.top_join().map(|join| &mut join.kind)
-        else {
-            return;
-        };
-        if tally.begins_no_more() {
-            return self.leave_words(task.top_join());
-        }
-        let items = tally.items();
-        if items.needs_input() && items.asked().is_some_and(|asked| asked.is_none()) {
-            let operation = self.query(task, Query::InputPart(io));
-            if let Some(asked) = incoming(task.top_join()).and_then(Items::asked) {
-                *asked = Some(operation);
-            }
+/// Asks for more words, if the branches that have begun use up all that have come. Takes the request
+/// back if no more are wanted.
+pub(crate) fn ask_for_words(core: &mut Core, task: &mut Task) {
+    let io = task.io.id();
+    let Some(JoinKind::Branches { tally, .. }) = task.top_join().map(|join| &mut join.kind) else {
+        return;
+    };
+    if tally.begins_no_more() {
+        return leave_words(core, task.top_join());
+    }
+    let items = tally.items();
+    if items.needs_input() && items.asked().is_some_and(|asked| asked.is_none()) {
+        let operation = core.query(task, Query::InputPart(io));
+        if let Some(asked) = incoming(task.top_join()).and_then(Items::asked) {
+            *asked = Some(operation);
         }
     }
+}
 
-    /// Takes a request for more words back.
-    pub(crate) fn leave_words(&mut self, join: Option<&mut JoinFrame>) {
-        if let Some(operation) = incoming(join).and_then(Items::asked).and_then(Option::take) {
-            self.abandon(operation);
-        }
+/// Takes a request for more words back.
+pub(crate) fn leave_words(core: &mut Core, join: Option<&mut JoinFrame>) {
+    if let Some(operation) = incoming(join).and_then(Items::asked).and_then(Option::take) {
+        core.abandon(operation);
     }
 }
 
@@ -183,15 +170,15 @@ impl Tasks {
     }
 }
 
-/// Adds the words that have come. Returns true if the loop fails because there are none.
-pub(crate) fn words_came(task: &mut Task, result: Result<Reply, Refusal>) -> bool {
+/// Adds the words that have come. Returns the reason for which the branches end if there are none.
+pub(crate) fn words_came(task: &mut Task, result: Result<Reply, Refusal>) -> Option<&'static str> {
     let part = match result {
         Ok(Reply::Text(part)) => Ok(part),
         Ok(_) => Ok(Vec::new().into()),
         Err(refusal) => Err(task.refused(FailureKind::Io, refusal).named(Slug::Input)),
     };
     let Some(JoinKind::Branches { tally, .. }) = task.top_join().map(|join| &mut join.kind) else {
-        return false;
+        return None;
     };
     if let Some(asked) = tally.items().asked() {
         *asked = None;
@@ -199,11 +186,11 @@ pub(crate) fn words_came(task: &mut Task, result: Result<Reply, Refusal>) -> boo
     match part {
         Ok(part) => {
             tally.items().feed(&part);
-            false
+            None
         }
         Err(thrown) => {
             tally.fail(thrown);
-            true
+            Some("the words can't be read")
         }
     }
 }
@@ -219,12 +206,12 @@ fn incoming(join: Option<&mut JoinFrame>) -> Option<&mut Items> {
 /// Requests the record of a branch that succeeded. Returns the request and the number of bytes of
 /// the file that were read before, or none if the `forall` records nothing.
 pub(crate) fn record_word(core: &mut Core, task: &Task) -> Option<(OperationId, u64)> {
-    let directory = core.tasks.parent(task)?.directory.clone();
-    let tally = core.tasks.tally_around(task)?;
+    let directory = core.tasks().parent(task)?.directory.clone();
+    let tally = core.parts().tasks.tally_around(task)?;
     let word = tally.word(task.id)?.text().unwrap_or_default().into_owned();
     let (query, from) = tally.once()?.recording(&word);
-    let operation = core.requests.new_operation(task);
-    core.requests.push(Effect::Query { operation, directory, query });
+    let operation = core.new_operation(task);
+    core.request(Effect::Query { operation, directory, query });
     Some((operation, from))
 }
 
@@ -238,7 +225,7 @@ pub(crate) fn word_recorded(
 ) -> Flow {
     let part = match result {
         Ok(Reply::Text(part)) => part,
-        Ok(_) => return Flow::Throw(task.broken("a record was answered by no text")),
+        Ok(_) => return Flow::broken(task, "a record was answered by no text"),
         Err(refusal) => {
             let message = format!("the word was not recorded: {}", refusal.message);
             let refusal = Refusal { message, ..refusal };
@@ -246,10 +233,10 @@ pub(crate) fn word_recorded(
             return Flow::Throw(thrown.named(Slug::OnceFile));
         }
     };
-    if let Some(once) = core.tasks.tally_around(task).and_then(Tally::once) {
+    if let Some(once) = core.parts().tasks.tally_around(task).and_then(Tally::once) {
         once.learn(from, &part);
     }
-    if let Some(outer) = core.tasks.parent(task).map(|parent| parent.scope) {
+    if let Some(outer) = core.tasks().parent(task).map(|parent| parent.scope) {
         core.hand_over(task.scope, outer);
     }
     Flow::Exited(TaskEnding::Succeeded)

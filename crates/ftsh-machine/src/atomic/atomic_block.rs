@@ -6,7 +6,7 @@ use bstr::BString;
 
 use super::Committer;
 use crate::attempts::TryFrame;
-use crate::core::{Flow, Requests};
+use crate::core::Flow;
 use crate::effect::{
     Access, BufferId, CommitMode, Effect, FdChange, FdSource, OperationId, Query, ScratchId, Sink,
     SpoolId, StagedFileId,
@@ -68,7 +68,7 @@ impl Committer<'_> {
         } else {
             Some(TransactionKind::Catch)
         };
-        let Some(kind) = kind else { return Flow::Throw(task.broken(TryFrame::MISSING)) };
+        let Some(kind) = kind else { return Flow::broken(task, TryFrame::MISSING) };
         let (mut drafts, mut written) = (Vec::new(), Vec::new());
         for Resolved { descriptor, with_errors, target } in resolved.into_iter().flatten() {
             let source = match target {
@@ -76,13 +76,12 @@ impl Committer<'_> {
                     // A `catch` without output keeps the existing file.
                     let mode = if attempt { CommitMode::Replace } else { CommitMode::Fill };
                     let mut draft = Vec::new();
-                    let source = self.core.requests.as_draft(source, mode, true, &mut draft);
+                    let source = self.as_draft(source, mode, true, &mut draft);
                     drafts.extend(draft.into_iter().map(|draft| (descriptor, draft)));
                     source
                 }
                 RedirectTarget::WriteVariable(name, mode) => {
-                    let (source, change) =
-                        self.core.requests.buffered_variable(task, &written, name, mode);
+                    let (source, change) = self.buffered_variable(task, &written, name, mode);
                     written.extend(change.map(|change| (descriptor, change)));
                     source
                 }
@@ -94,12 +93,11 @@ impl Committer<'_> {
                 changes.push(FdChange { descriptor: 2, source: FdSource::Descriptor(descriptor) });
             }
         }
-        let operation = self.core.requests.new_operation(task);
         let place = match &targets {
             Some(targets) => (targets.directory.clone(), targets.umask),
             None => (task.directory.clone(), task.umask),
         };
-        let io = self.core.requests.open_io_in(place, &task.io, operation, changes);
+        let (operation, io) = self.core.open_io_in(place, &task.io, task, changes);
         let before = task.io.clone();
         let inner = Vec::new();
         let transaction =
@@ -111,17 +109,12 @@ impl Committer<'_> {
     /// Begins an attempt whose standard error may be read by a clause of its `try`, and is kept by
     /// a relay.
     pub(crate) fn begin_tee(&mut self, task: &Task) -> Flow {
-        let relay = OperationId(self.core.requests.next_id());
-        self.core.requests.push(Effect::Relay { operation: relay, io: task.io.id() });
-        let buffer = self.core.requests.new_handle(BufferId);
+        let relay = OperationId(self.core.next_id());
+        self.core.request(Effect::Relay { operation: relay, io: task.io.id() });
+        let buffer = self.core.new_handle(BufferId);
         let source = FdSource::Tee { relay, buffer: buffer.id() };
-        let operation = self.core.requests.new_operation(task);
-        let io = self.core.requests.open_io(
-            &task.io,
-            task,
-            operation,
-            vec![FdChange { descriptor: 2, source }],
-        );
+        let changes = vec![FdChange { descriptor: 2, source }];
+        let (operation, io) = self.core.open_io(&task.io, task, changes);
         let kind = TransactionKind::Tee { relay, buffer, is_used: false };
         let transaction = Box::new(Transaction::bare(kind, task.io.clone()));
         Flow::Wait(TaskState::Beginning(OpeningTransaction { operation, io, transaction }))
@@ -129,12 +122,9 @@ impl Committer<'_> {
 
     /// Begins an attempt that is not atomic and reads the same standard input as the first one.
     pub(crate) fn begin_same_input(&mut self, task: &mut Task) -> Flow {
-        let Some(replay) = self.core.requests.replay(task) else {
-            return Flow::Throw(task.broken(TryFrame::MISSING));
-        };
-        let operation = self.core.requests.new_operation(task);
+        let Some(replay) = self.replay(task) else { return Flow::broken(task, TryFrame::MISSING) };
         let changes = vec![FdChange { descriptor: 0, source: FdSource::Spool(replay) }];
-        let io = self.core.requests.open_io(&task.io, task, operation, changes);
+        let (operation, io) = self.core.open_io(&task.io, task, changes);
         let transaction =
             Box::new(Transaction::bare(TransactionKind::Input(replay), task.io.clone()));
         Flow::Wait(TaskState::Beginning(OpeningTransaction { operation, io, transaction }))
@@ -149,16 +139,16 @@ impl Committer<'_> {
         buffered: &mut Vec<BufferedStream>,
         view: Option<AttemptView>,
     ) -> Option<TransactionKind> {
-        let replay = self.core.requests.replay(task)?;
+        let replay = self.replay(task)?;
         let frame = task.top_try()?;
         changes.push(FdChange { descriptor: 0, source: FdSource::Spool(replay) });
         for descriptor in 1..=9 {
-            let buffer = BufferId(self.core.requests.next_id());
-            changes.push(FdChange { descriptor, source: FdSource::Hold(buffer) });
-            buffered.push((descriptor, self.core.requests.handle(buffer)));
+            let buffer = self.core.new_handle(BufferId);
+            changes.push(FdChange { descriptor, source: FdSource::Hold(buffer.id()) });
+            buffered.push((descriptor, buffer));
         }
-        let scratch = self.core.requests.new_handle(ScratchId);
-        self.core.scopes.set_scratch(frame.scope, scratch.clone());
+        let scratch = self.core.new_handle(ScratchId);
+        self.core.parts().scopes.set_scratch(frame.scope, scratch.clone());
         Some(TransactionKind::Attempt { replay, scratch, view })
     }
 
@@ -170,7 +160,7 @@ impl Committer<'_> {
         result: Result<Reply, Refusal>,
     ) -> Flow {
         if let Err(refusal) = result {
-            self.core.requests.leave_tee(&beginning.transaction.kind);
+            self.leave_tee(&beginning.transaction.kind);
             task.leave_view(&beginning.transaction);
             return Flow::Throw(task.not_begun(refusal));
         }
@@ -183,7 +173,7 @@ impl Committer<'_> {
     /// Leaves a transaction without a commit. The output of a failed attempt is reported once
     /// nothing of the attempt runs.
     pub(crate) fn roll_back(&mut self, task: &mut Task, transaction: Transaction) {
-        self.core.requests.leave_tee(&transaction.kind);
+        self.leave_tee(&transaction.kind);
         task.leave_view(&transaction);
         let Transaction { kind, before, mut buffered, drafts, written, .. } = transaction;
         task.io = before;
@@ -215,22 +205,17 @@ impl Committer<'_> {
             MAX_REPORTED_OUTPUT
                 .saturating_sub(failure.output.as_ref().map_or(0, |output| output.len()))
         });
-        let operation = self.core.requests.new_operation(task);
-        let query = Query::Tail(sinks, most);
-        let directory = task.directory.clone();
-        self.core.requests.push(Effect::Query { operation, directory, query });
+        let operation = self.core.query(task, Query::Tail(sinks, most));
         Flow::Wait(TaskState::ReadingOutput(operation, then))
     }
-}
 
-impl Requests {
     /// Returns the input that all attempts of the innermost `try` read.
     fn replay(&mut self, task: &mut Task) -> Option<SpoolId> {
         let frame = task.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
             FrameKind::Try(frame) => Some(frame),
             _ => None,
         })?;
-        let replay = frame.replay.get_or_insert_with(|| self.new_handle(SpoolId));
+        let replay = frame.replay.get_or_insert_with(|| self.core.new_handle(SpoolId));
         Some(replay.id())
     }
 
@@ -246,16 +231,15 @@ impl Requests {
         if let (Mode::Append, Some((_, written))) = (mode, same) {
             return (FdSource::BufferAppend(written.buffer.id()), None);
         }
-        let buffer = BufferId(self.next_id());
+        let buffer = self.core.new_handle(BufferId);
         let variable = task.variables.get(&name).map(|variable| &variable.value);
         let source = match variable.filter(|_| mode == Mode::Append) {
-            Some(Value::Buffer(of)) => FdSource::BufferCopy { buffer, of: of.id() },
+            Some(Value::Buffer(of)) => FdSource::BufferCopy { buffer: buffer.id(), of: of.id() },
             value => {
                 let text = value.and_then(Value::text).unwrap_or_default().into_owned();
-                FdSource::BufferCreate(buffer, text)
+                FdSource::BufferCreate(buffer.id(), text)
             }
         };
-        let buffer = self.handle(buffer);
         (source, Some(WrittenVariable { name, buffer, waits: true }))
     }
 
@@ -273,9 +257,10 @@ impl Requests {
             _ => return source,
         };
         let FdSource::File { path, .. } = source else { return source };
-        let draft = StagedFileId(self.next_id());
-        drafts.push(self.handle(draft));
-        FdSource::StagedFile { file: draft, path, mode }
+        let draft = self.core.new_handle(StagedFileId);
+        let file = draft.id();
+        drafts.push(draft);
+        FdSource::StagedFile { file, path, mode }
     }
 
     /// Stages the files written by the current instruction of an atomic attempt. Files that are
@@ -296,7 +281,7 @@ impl Requests {
     /// Abandons the relay of an attempt's standard error.
     pub(crate) fn leave_tee(&mut self, kind: &TransactionKind) {
         if let TransactionKind::Tee { relay, .. } = kind {
-            self.abandon(*relay);
+            self.core.abandon(*relay);
         }
     }
 
@@ -304,7 +289,7 @@ impl Requests {
     pub(crate) fn end_replay(&mut self, replay: Option<ResourceHandle<SpoolId>>) {
         if replay.is_some() {
             drop(replay);
-            self.flush_released();
+            self.core.parts().requests.flush_released();
         }
     }
 }

@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 
 use super::{Committer, view::empty_view};
-use crate::core::{Flow, Requests};
-use crate::effect::{Effect, OperationId, ProcessId, Query, StagedFileId, TaskId, ViewId};
+use crate::core::Flow;
+use crate::effect::{Effect, OperationId, ProcessId, Query, StagedFileId, TaskId};
 use crate::endings::{Continuation, Retry, Thrown};
 use crate::event::{Refusal, Reply, SIGPIPE};
 use crate::frames::{Frame, FrameKind};
@@ -30,7 +30,7 @@ impl Committer<'_> {
                 let then = Continuation::To(task.at + 1);
                 self.begin_commit(task, transaction, then)
             }
-            _ => Flow::Throw(task.broken(NO_TRANSACTION)),
+            _ => Flow::broken(task, NO_TRANSACTION),
         }
     }
 
@@ -54,7 +54,7 @@ impl Committer<'_> {
             Some(Frame { kind: FrameKind::Transaction(transaction), .. }) => {
                 self.commit_transaction(task, transaction, then)
             }
-            _ => Flow::Throw(task.broken(NO_TRANSACTION)),
+            _ => Flow::broken(task, NO_TRANSACTION),
         }
     }
 
@@ -67,8 +67,8 @@ impl Committer<'_> {
         transaction.commit = Some(Commit { then, streams: VecDeque::new() });
         if let TransactionKind::Tee { relay, .. } = transaction.kind {
             task.enter(FrameKind::Transaction(transaction));
-            self.core.requests.await_operation(relay, task.id);
-            self.core.requests.push(Effect::FinishRelay(relay));
+            self.core.parts().requests.await_operation(relay, task.id);
+            self.core.request(Effect::FinishRelay(relay));
             return Flow::Wait(TaskState::Committing(Committing::Relay(relay)));
         }
         let mut drafts = std::mem::take(&mut transaction.inner);
@@ -83,9 +83,7 @@ impl Committer<'_> {
         }
         // The query comes first, so that nothing can fail between the commit of the files and that
         // of the variables.
-        let operation = self.core.requests.new_operation(task);
-        let (directory, query) = (task.directory.clone(), Query::Filled(buffers));
-        self.core.requests.push(Effect::Query { operation, directory, query });
+        let operation = self.core.query(task, Query::Filled(buffers));
         Flow::Wait(TaskState::Committing(Committing::Filled(operation)))
     }
 
@@ -94,14 +92,14 @@ impl Committer<'_> {
         let Some(Frame { height, kind: FrameKind::Transaction(mut transaction) }) =
             task.frames.pop()
         else {
-            return Flow::Throw(task.broken(NO_TRANSACTION));
+            return Flow::broken(task, NO_TRANSACTION);
         };
         let view = transaction.view().map(|view| view.handle.id());
         let mut wanted: Vec<StagedFileId> =
             transaction.inner.iter().map(ResourceHandle::id).collect();
         let mut is_inner = false;
         if !matches!(transaction.kind, TransactionKind::Redirected { .. })
-            && let Some(outer) = self.core.tasks.enclosing(task)
+            && let Some(outer) = self.core.parts().tasks.enclosing(task)
         {
             outer.inner.append(&mut transaction.inner);
             is_inner = true;
@@ -111,9 +109,14 @@ impl Committer<'_> {
         }
         task.frames.push(Frame { height, kind: FrameKind::Transaction(transaction) });
         let operation = match view {
-            Some(view) => self.core.requests.request_view_commit(task, view, wanted, is_inner),
+            Some(view) => {
+                let operation = self.core.new_operation(task);
+                let files = wanted;
+                self.core.request(Effect::CommitView { operation, view, files, is_inner });
+                operation
+            }
             None if wanted.is_empty() => return self.files_in_place(task),
-            None => self.core.requests.request_commit(task, wanted),
+            None => self.request_commit(task, wanted),
         };
         Flow::Wait(TaskState::Committing(Committing::Files(operation)))
     }
@@ -139,7 +142,7 @@ impl Committer<'_> {
             },
             (Committing::Filled(_), Ok(Reply::Buffers(filled))) => {
                 let Some(transaction) = task.top_transaction() else {
-                    return Flow::Throw(task.broken(NO_TRANSACTION));
+                    return Flow::broken(task, NO_TRANSACTION);
                 };
                 // A `catch` without output keeps the previous content.
                 if let TransactionKind::Catch = transaction.kind {
@@ -171,7 +174,7 @@ impl Committer<'_> {
                 self.stream_failed(task, 2, refused, Retry::AsUsual)
             }
             (Committing::Filled(_) | Committing::Writing(..), _) => {
-                Flow::Throw(task.broken("a commit waits for something else"))
+                Flow::broken(task, "a commit waits for something else")
             }
         }
     }
@@ -184,13 +187,13 @@ impl Committer<'_> {
             task.directory.view = view.outer;
         }
         let Some(transaction) = task.top_transaction() else {
-            return Flow::Throw(task.broken(NO_TRANSACTION));
+            return Flow::broken(task, NO_TRANSACTION);
         };
         transaction.inner.clear();
         if let TransactionKind::Attempt { replay, .. } | TransactionKind::Input(replay) =
             transaction.kind
         {
-            self.core.requests.push(Effect::KeepInput(replay));
+            self.core.request(Effect::KeepInput(replay));
         }
         for (_, written) in std::mem::take(&mut transaction.written) {
             written.commit(&mut task.variables);
@@ -201,7 +204,7 @@ impl Committer<'_> {
     /// Writes the next stream.
     fn next_stream(&mut self, task: &mut Task) -> Flow {
         let Some(transaction) = task.top_transaction() else {
-            return Flow::Throw(task.broken(NO_TRANSACTION));
+            return Flow::broken(task, NO_TRANSACTION);
         };
         let io = transaction.before.id();
         let streams = transaction.commit.as_mut().map(|commit| &mut commit.streams);
@@ -221,11 +224,11 @@ impl Committer<'_> {
         retry: Retry,
     ) -> Flow {
         let Some(transaction) = task.top_transaction() else {
-            return Flow::Throw(task.broken(NO_TRANSACTION));
+            return Flow::broken(task, NO_TRANSACTION);
         };
         let broken_pipe = refused.is_broken_pipe() && transaction.before.feeds(descriptor);
         let thrown = refused.thrown(task, "the output of an attempt cannot be written");
-        if broken_pipe && self.core.tasks.continues_without_reader(task) {
+        if broken_pipe && self.core.tasks().continues_without_reader(task) {
             self.core.log_failure(task, &thrown.failure, Level::COMMANDS, false);
             return self.next_stream(task);
         }
@@ -240,16 +243,16 @@ impl Committer<'_> {
                 task.stack.truncate(height);
                 transaction
             }
-            _ => return Flow::Throw(task.broken(NO_TRANSACTION)),
+            _ => return Flow::broken(task, NO_TRANSACTION),
         };
         if let TransactionKind::Tee { .. } = transaction.kind {
-            task.note_output();
-            self.core.requests.forget_output(task);
+            task.note_output(true);
+            self.core.forget_output(task);
         }
         task.leave_view(&transaction);
         task.io = transaction.before;
         let Some(Commit { then, .. }) = transaction.commit else {
-            return Flow::Throw(task.broken(NO_TRANSACTION));
+            return Flow::broken(task, NO_TRANSACTION);
         };
         Flow::Proceed(then)
     }
@@ -278,31 +281,18 @@ impl Committer<'_> {
     ) -> Flow {
         let state = std::mem::replace(&mut task.state, TaskState::Ready);
         let TaskState::Committing(Committing::Writing(_, (descriptor, _))) = state else {
-            return Flow::Throw(task.broken("nothing is being let out"));
+            return Flow::broken(task, "nothing is being let out");
         };
         match result {
             Ok(()) => self.next_stream(task),
             Err(refused) => self.stream_failed(task, descriptor, refused, Retry::Never),
         }
     }
-}
 
-impl Requests {
-    pub(crate) fn request_commit(&mut self, task: &Task, drafts: Vec<StagedFileId>) -> OperationId {
-        let operation = self.new_operation(task);
-        self.push(Effect::Commit { operation, files: drafts });
-        operation
-    }
-
-    fn request_view_commit(
-        &mut self,
-        task: &Task,
-        view: ViewId,
-        files: Vec<StagedFileId>,
-        is_inner: bool,
-    ) -> OperationId {
-        let operation = self.new_operation(task);
-        self.push(Effect::CommitView { operation, view, files, is_inner });
+    /// Requests the commit of staged files.
+    pub(crate) fn request_commit(&mut self, task: &Task, files: Vec<StagedFileId>) -> OperationId {
+        let operation = self.core.new_operation(task);
+        self.core.request(Effect::Commit { operation, files });
         operation
     }
 }

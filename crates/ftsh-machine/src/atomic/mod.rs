@@ -2,7 +2,6 @@
 
 mod atomic_block;
 mod commit;
-mod kept_output;
 mod view;
 
 use crate::core::Core;

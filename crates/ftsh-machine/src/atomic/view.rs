@@ -15,11 +15,11 @@ use crate::transactions::{AttemptView, OpeningView, Transaction};
 impl Committer<'_> {
     /// Requests the view of an attempt that begins.
     pub(super) fn request_view(&mut self, task: &Task, directories: Vec<BString>) -> Flow {
-        let handle = self.core.requests.new_handle(ViewId);
-        let operation = self.core.requests.new_operation(task);
+        let handle = self.core.new_handle(ViewId);
+        let operation = self.core.new_operation(task);
         let (view, directory) = (handle.id(), task.directory.clone());
         let request = BeginView { operation, view, directories, directory };
-        self.core.requests.push(Effect::BeginView(Box::new(request)));
+        self.core.request(Effect::BeginView(Box::new(request)));
         Flow::Wait(TaskState::OpeningView(OpeningView { operation, handle }))
     }
 
@@ -33,12 +33,12 @@ impl Committer<'_> {
     ) -> Flow {
         let directories = match result {
             Ok(Reply::Words(directories)) => directories,
-            Ok(_) => return Flow::Throw(task.broken("a view has no directories")),
+            Ok(_) => return Flow::broken(task, "a view has no directories"),
             Err(refusal) => return Flow::Throw(task.not_begun(refusal)),
         };
         if let Some(frame) = task.top_try() {
             frame.directories = directories;
-            self.core.scopes.set_view(frame.scope, opening.handle.clone());
+            self.core.parts().scopes.set_view(frame.scope, opening.handle.clone());
         }
         let (outer, outer_scope) = (task.directory.view, task.scope);
         let scope = self.core.new_scope(Some(outer_scope));

@@ -12,7 +12,7 @@ use super::{
     calls::{CommandStart, FunctionCall, program},
     redirect::enter_redirects,
 };
-use crate::atomic::{FileCommitError, commit_result};
+use crate::atomic::{Committer, FileCommitError, commit_result};
 use crate::core::{Flow, Step};
 use crate::effect::{Effect, Environment, Run};
 use crate::endings::{Retry, TaskEnding, Thrown};
@@ -75,11 +75,11 @@ impl CommandRunner<'_> {
             None => matches!(command.kind, CommandTarget::Function(_)),
         };
         if start.as_ref().map_or(calls, |start| start.reads.is_empty()) {
-            self.core.requests.draft_files(task);
+            Committer::new(self.core).draft_files(task);
         }
-        let phase = self.core.requests.next_phase(task);
+        let phase = self.next_phase(task);
         if task.is_to_redirect() || start.is_none() && !phase.changes.is_empty() {
-            return Ok(self.core.requests.open(task, phase));
+            return Ok(self.open(task, phase));
         }
         match (start, &command.kind) {
             (Some(start), _) => Ok(self.start(task, start, phase, command.text.clone())),
@@ -195,7 +195,7 @@ impl CommandRunner<'_> {
         let CommandStart { action, reads, last } = start;
         self.core.log(task, || LogEvent::CommandStarted(text.clone()), Level::COMMANDS);
         self.core.open_scope(task.scope);
-        let process = self.core.requests.new_process(task.id);
+        let process = self.core.new_process(task);
         let io = task.opened().unwrap_or(&task.io);
         let feeds = io.piped_after(&phase.changes);
         let run = Box::new(Run {
@@ -206,17 +206,17 @@ impl CommandRunner<'_> {
             directory: task.directory.clone(),
             umask: task.umask,
             io: io.id(),
-            is_last: task.opened().is_none() && self.core.tasks.is_all_of_a_stage(task),
+            is_last: task.opened().is_none() && self.core.tasks().is_all_of_a_stage(task),
             redirects: phase.changes,
             feeds,
             deadline: self.core.deadline_of(task),
-            grace: task.leaves_time_to_clean_up().then(|| self.core.config.kill_timeout / 2),
+            grace: task.leaves_time_to_clean_up().then(|| self.core.config().kill_timeout / 2),
             line: task.line(),
         });
-        self.core.requests.keep_output(task);
+        self.core.keep_output(task);
         let replaces_shell = last && task.parent.is_none();
         let effect = if replaces_shell { Effect::Exec(run) } else { Effect::Run(run) };
-        self.core.requests.push(effect);
+        self.core.request(effect);
         let (started, written) = (self.core.now(), phase.written);
         let set_up = task.redirects().map(|it| (take(&mut it.drafts), take(&mut it.before)));
         let (drafts, before) = set_up.unwrap_or_default();
@@ -237,7 +237,7 @@ impl CommandRunner<'_> {
     pub(crate) fn command_refused(&self, task: &mut Task, error: SpawnError) -> Flow {
         let TaskState::Command(command) = std::mem::replace(&mut task.state, TaskState::Ready)
         else {
-            return Flow::Throw(task.broken(NO_COMMAND));
+            return Flow::broken(task, NO_COMMAND);
         };
         if let Some(written) = command.written
             && error.kind != SpawnErrorKind::Redirect
@@ -288,7 +288,7 @@ impl CommandRunner<'_> {
     ) -> Flow {
         let TaskState::Command(mut command) = std::mem::replace(&mut task.state, TaskState::Ready)
         else {
-            return Flow::Throw(task.broken(NO_COMMAND));
+            return Flow::broken(task, NO_COMMAND);
         };
         let elapsed = self.core.now() - command.started;
         let RunningCommand { written, .. } = &mut *command;
@@ -302,7 +302,7 @@ impl CommandRunner<'_> {
         }
         if status == CommandStatus::Exited(0) && !command.drafts.is_empty() {
             let drafts = command.drafts.iter().map(ResourceHandle::id).collect();
-            let operation = self.core.requests.request_commit(task, drafts);
+            let operation = Committer::new(self.core).request_commit(task, drafts);
             return Flow::Wait(TaskState::CommittingFiles(Box::new(CommittingFiles {
                 operation,
                 command,
@@ -360,7 +360,7 @@ impl CommandRunner<'_> {
         if !reader_gone {
             return Flow::Throw(thrown);
         }
-        if self.core.tasks.continues_without_reader(task) {
+        if self.core.tasks().continues_without_reader(task) {
             self.core.log_failure(task, &thrown.failure, Level::COMMANDS, false);
             task.advance();
             return Flow::Continue;
@@ -411,7 +411,7 @@ impl CommandRunner<'_> {
         last: bool,
     ) -> Flow {
         self.core.log_success(task, command, elapsed);
-        self.core.requests.forget_output(task);
+        self.core.forget_output(task);
         if last {
             return Flow::Exiting(TaskEnding::Succeeded);
         }
@@ -432,7 +432,7 @@ impl Tasks {
 /// Fails a command whose result is unknown, because the shell that ran it has ended.
 pub(crate) fn command_lost(task: &mut Task) -> Flow {
     let TaskState::Command(command) = std::mem::replace(&mut task.state, TaskState::Ready) else {
-        return Flow::Throw(task.broken(NO_COMMAND));
+        return Flow::broken(task, NO_COMMAND);
     };
     for kept in command.before.into_iter().rev() {
         task.variables.put_back(kept);

@@ -5,20 +5,19 @@ use std::sync::Arc;
 use bstr::BString;
 
 use super::CommandRunner;
-use crate::core::{Flow, Requests, Step};
-use crate::effect::{BufferId, Directory, Effect, FdChange, FdSource, IoId, OperationId, Umask};
+use crate::atomic::Committer;
+use crate::core::{Flow, Step};
+use crate::effect::{BufferId, FdChange, FdSource};
 use crate::eval::{Expander, resolve_redirects};
 use crate::frames::FrameKind;
-use crate::invocation::{
-    IoTable, Opening, RedirectPhase, RedirectTarget, Resolved, WrittenVariable,
-};
+use crate::invocation::{Opening, RedirectPhase, RedirectTarget, Resolved, WrittenVariable};
 use crate::size;
 use crate::tasks::{Task, TaskState};
 use crate::transactions::Transaction;
 use crate::values::{Suspend, Value};
 use ftsh_syntax::ast::{Mode, Name, Redirect};
 
-impl Requests {
+impl CommandRunner<'_> {
     /// Takes the next redirections of the current instruction, up to the next written variable.
     /// That variable changes when these redirections are set up. Later redirections may fail
     /// without reverting the change.
@@ -65,61 +64,32 @@ impl Requests {
             task.variables.set(&name, same); // invalidates a kept environment
             return (FdSource::BufferAppend(id), None);
         }
-        let buffer = BufferId(self.next_id());
+        let buffer = self.core.new_handle(BufferId);
         let before = task.variables.get(&name).map(|variable| &variable.value);
         let source = match before.filter(|_| mode == Mode::Append) {
-            Some(Value::Buffer(of)) => FdSource::BufferCopy { buffer, of: of.id() },
+            Some(Value::Buffer(of)) => FdSource::BufferCopy { buffer: buffer.id(), of: of.id() },
             value => {
                 let text = value.and_then(Value::text).unwrap_or_default().into_owned();
-                FdSource::BufferCreate(buffer, text)
+                FdSource::BufferCreate(buffer.id(), text)
             }
         };
-        (source, Some(WrittenVariable { name, buffer: self.handle(buffer), waits }))
+        (source, Some(WrittenVariable { name, buffer, waits }))
     }
 
     /// Requests a table of descriptors. The current instruction starts over when the table exists.
     pub(crate) fn open(&mut self, task: &Task, phase: RedirectPhase) -> Flow {
-        let operation = self.new_operation(task);
         let base = task.opened().unwrap_or(&task.io);
-        let io = self.open_io(base, task, operation, phase.changes);
+        let (operation, io) = self.core.open_io(base, task, phase.changes);
         Flow::Wait(TaskState::Opening(Opening { operation, io, written: phase.written }))
     }
 
-    pub(crate) fn open_io(
-        &mut self,
-        base: &IoTable,
-        task: &Task,
-        operation: OperationId,
-        redirects: Vec<FdChange>,
-    ) -> IoTable {
-        self.open_io_in((task.directory.clone(), task.umask), base, operation, redirects)
-    }
-
-    /// Requests a table like `open_io`, with another directory and umask.
-    pub(crate) fn open_io_in(
-        &mut self,
-        (directory, umask): (Directory, Umask),
-        base: &IoTable,
-        operation: OperationId,
-        redirects: Vec<FdChange>,
-    ) -> IoTable {
-        let io = IoId(self.next_id());
-        let table = base.changed(self.handle(io), &redirects);
-        let base = base.id();
-        let effect = Effect::Open { operation, io, base, directory, umask, redirects };
-        self.push(effect);
-        table
-    }
-}
-
-impl CommandRunner<'_> {
     /// Replaces the buffer on top of the stack by its text.
     pub(crate) fn output_text(&self, task: &mut Task) -> Result<(), Suspend> {
         let text = match task.stack.last() {
             Some(value) => size::copy(&Expander::new(self.core, task).text(value)?)?,
             None => return Err(Suspend::Broken("the output of a command is missing")),
         };
-        self.core.scheduler.handle(text.len());
+        self.core.scheduler().handle(text.len());
         task.stack.pop();
         task.stack.push(Value::from(text));
         Ok(())
@@ -128,11 +98,11 @@ impl CommandRunner<'_> {
     /// Begins a command whose standard output goes into a new buffer on the stack.
     pub(crate) fn begin_output(&mut self, task: &mut Task) -> Flow {
         if task.opened().is_none() {
-            let buffer = BufferId(self.core.requests.next_id());
-            task.stack.push(Value::Buffer(self.core.requests.handle(buffer)));
-            let source = FdSource::BufferCreate(buffer, BString::default());
+            let buffer = self.core.new_handle(BufferId);
+            let source = FdSource::BufferCreate(buffer.id(), BString::default());
+            task.stack.push(Value::Buffer(buffer));
             let changes = vec![FdChange { descriptor: 1, source }];
-            return self.core.requests.open(task, RedirectPhase { changes, written: None });
+            return self.open(task, RedirectPhase { changes, written: None });
         }
         enter_redirects(task, false);
         task.advance();
@@ -143,11 +113,11 @@ impl CommandRunner<'_> {
     pub(crate) fn redirect_block(&mut self, task: &mut Task, redirects: &Arc<[Redirect]>) -> Step {
         if task.opened().is_none() {
             task.progress().redirects = resolve_redirects(self.core, task, redirects)?;
-            self.core.requests.draft_files(task);
+            Committer::new(self.core).draft_files(task);
         }
         if task.opened().is_none() || task.is_to_redirect() {
-            let phase = self.core.requests.next_phase(task);
-            return Ok(self.core.requests.open(task, phase));
+            let phase = self.next_phase(task);
+            return Ok(self.open(task, phase));
         }
         enter_redirects(task, false);
         task.advance();

@@ -1,6 +1,6 @@
 //! Deadlines and the context of child tasks.
 
-use super::parts::Core;
+use super::Core;
 use crate::frames::FrameKind;
 use crate::tasks::{ParentContext, Task};
 use crate::time::Deadline;

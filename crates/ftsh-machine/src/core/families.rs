@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{parts::Core, scopes::RemovedScopes};
+use super::{Core, scopes::RemovedScopes};
 use crate::channels::Passed;
 use crate::effect::{Effect, ScopeId};
 use crate::scheduler::Timer;
@@ -12,7 +12,7 @@ impl Core {
     /// Creates a scope inside `parent`. The driver learns of the scope with its first command.
     pub(crate) fn new_scope(&mut self, parent: Option<ScopeId>) -> ScopeId {
         let id = match parent {
-            Some(_) => ScopeId(self.requests.next_id()),
+            Some(_) => ScopeId(self.next_id()),
             None => ScopeId::SCRIPT,
         };
         self.scopes.add(id, parent);
@@ -22,9 +22,9 @@ impl Core {
     /// Announces a scope to the driver, after its parents.
     pub(crate) fn open_scope(&mut self, scope: ScopeId) {
         for (scope, parent, pass) in self.scopes.open(scope) {
-            self.requests.push(Effect::OpenScope { scope, parent, pass });
+            self.request(Effect::OpenScope { scope, parent, pass });
             if let Some(watch) = self.scopes.watch(scope).map(|watch| watch.conditions) {
-                self.requests.push(Effect::Watch { scope, watch });
+                self.request(Effect::Watch { scope, watch });
             }
         }
     }
@@ -38,7 +38,7 @@ impl Core {
     /// Moves the processes of a scope to the enclosing scope.
     pub(crate) fn merge(&mut self, scope: ScopeId, into: ScopeId) {
         if self.scopes.is_opened(scope) {
-            self.requests.push(Effect::HandOver { scope, into });
+            self.request(Effect::HandOver { scope, into });
         }
         self.forget_scope(scope);
     }
@@ -58,7 +58,7 @@ impl Core {
         let RemovedScopes { timers, passes } = self.scopes.remove(scope);
         self.scheduler.cancel(timers);
         for pass in passes {
-            self.requests.push(Effect::Leave(pass.id, pass.passed));
+            self.request(Effect::Leave(pass.id, pass.passed));
         }
         if scope == ScopeId::SCRIPT {
             self.new_scope(None);
@@ -89,9 +89,9 @@ impl Core {
         let has_gentle = signals.iter().any(|(_, signal)| *signal != Signal::Kill);
         let escalates = has_gentle && !(grace / 2).is_zero();
         for (scope, signal) in signals {
-            self.requests.push(Effect::SetSignal(scope, signal));
+            self.request(Effect::SetSignal(scope, signal));
         }
-        self.requests.push(Effect::Terminate(scope));
+        self.request(Effect::Terminate(scope));
         if escalates {
             // SIGTERM then has the same time as the gentle signal before it.
             let timer = self.scheduler.arm(self.now() + grace / 2, Timer::Escalation(scope));
@@ -107,7 +107,7 @@ impl Core {
     /// Sends SIGTERM after the signal of `signal NAME`.
     pub(crate) fn escalate(&mut self, scope: ScopeId) {
         self.scopes.set_escalation(scope, None);
-        self.requests.push(Effect::Escalate(scope));
+        self.request(Effect::Escalate(scope));
     }
 
     /// Handles the end of the kill timeout.
@@ -122,6 +122,6 @@ impl Core {
         let escalation = self.scopes.set_escalation(scope, None);
         self.scheduler.cancel(escalation);
         let strong = self.config.kill_strong && !self.scopes.is_interrupted(scope);
-        self.requests.push(Effect::Kill { scope, strong });
+        self.request(Effect::Kill { scope, strong });
     }
 }

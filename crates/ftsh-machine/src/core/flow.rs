@@ -45,6 +45,11 @@ pub(crate) enum Flow {
 pub(crate) type Step = Result<Flow, Suspend>;
 
 impl Flow {
+    /// Fails a task because of a violated invariant.
+    pub(crate) fn broken(task: &Task, what: &str) -> Self {
+        Self::Throw(task.broken(what))
+    }
+
     /// Makes a task start more branches, unless its turn to do so is already pending.
     pub(crate) fn fork_again(task: &Task) -> Self {
         match task.state {
@@ -63,7 +68,7 @@ impl Flow {
 pub(crate) fn begin_word_call(task: &mut Task, start: usize) -> Flow {
     let calls = &task.program.calls;
     let Ok(index) = calls.binary_search_by_key(&start, |(start, _)| *start) else {
-        return Flow::Throw(task.broken("a call in a word has no code"));
+        return Flow::broken(task, "a call in a word has no code");
     };
     let (_, address) = calls[index];
     // Answers to queries may change during the call.
@@ -84,6 +89,6 @@ pub(crate) fn end_word_call(task: &mut Task) -> Step {
             values.push((call.start, value));
             Ok(Flow::Continue)
         }
-        _ => Ok(Flow::Throw(task.broken("a call in a word ends that has not begun"))),
+        _ => Ok(Flow::broken(task, "a call in a word ends that has not begun")),
     }
 }

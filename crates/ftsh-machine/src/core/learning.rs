@@ -1,13 +1,11 @@
 //! Reading of durations, and learning from attempts.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::parts::Core;
-use crate::attempts::{TryFrame, TryPhase, UsualLimit};
+use super::Core;
+use crate::attempts::{TryFrame, TryPhase};
 use crate::branches::JoinKind;
 use crate::durations::estimate::Sample;
-use crate::durations::execution::LimitedExecution;
 use crate::durations::learned::LimitKey;
 use crate::effect::{DurationsOf, Effect, Query};
 use crate::event::Reply;
@@ -36,25 +34,6 @@ impl TryFrame {
 }
 
 impl Core {
-    /// Returns the learned limit of a `try` that begins.
-    pub(crate) fn begin_usual(
-        &self,
-        source: &Arc<Source>,
-        key: LimitKey,
-        most: Duration,
-    ) -> UsualLimit {
-        let execution = LimitedExecution::new(&self.durations.samples(source, key), most);
-        UsualLimit { key, execution, resumed_attempt: None }
-    }
-
-    /// Learns from the successful attempt of the innermost `try` of a task.
-    pub(crate) fn try_learns(&mut self, task: &mut Task) {
-        let source = Arc::clone(&task.program.source);
-        if let Some(frame) = task.top_try() {
-            self.learn(&source, frame, true);
-        }
-    }
-
     /// Learns from the end of a `try`, whose last attempt succeeded or failed.
     pub(crate) fn learn(&mut self, source: &Arc<Source>, frame: &mut TryFrame, succeeded: bool) {
         let Some(usual) = frame.usual.take() else { return };
@@ -111,7 +90,7 @@ impl Core {
         samples: &[Sample],
     ) {
         if let Some((record, lines)) = self.durations.add_samples(source, key, samples) {
-            self.requests.push(Effect::RecordDurations(record, lines.into()));
+            self.request(Effect::RecordDurations(record, lines.into()));
         }
     }
 }

@@ -3,21 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::parts::Core;
+use super::Core;
 use crate::branches::JoinKind;
 use crate::effect::{Effect, TaskId};
-use crate::endings::{Logged, Thrown};
 use crate::outcome::{Failure, FailureKind};
 use crate::record::{Level, LogEvent, LogRecord};
 use crate::tasks::Task;
 
 impl Core {
+    /// Returns true if the log has this level.
+    pub(crate) fn logs(&self, level: Level) -> bool {
+        self.config.log_level >= level
+    }
+
     /// Logs an event of a task, if the log has the level.
     pub(crate) fn log(&mut self, task: &Task, event: impl FnOnce() -> LogEvent, level: Level) {
-        if self.config.log_level >= level {
-            let record = self.record(task, task.line(), event());
-            self.requests.push(Effect::Log(record));
-        }
+        self.log_at(task, task.line(), event, level);
     }
 
     /// Logs the success of a command.
@@ -29,18 +30,10 @@ impl Core {
     /// Logs an event of the whole run.
     pub(crate) fn log_run(&mut self, event: LogEvent) {
         if let Some(main) = self.tasks.main()
-            && self.config.log_level >= event.level()
+            && self.logs(event.level())
         {
             let file = Arc::clone(main.program.source.name());
-            self.requests.push(Effect::Log(LogRecord::of_shell(self.now(), file, 0, event)));
-        }
-    }
-
-    /// Logs that a child task has ended, and that its failures happen no more.
-    pub(crate) fn log_child_ended(&mut self, parent: &Task, child: TaskId) {
-        if self.config.log_level >= Level::FAILURES {
-            let record = self.record(parent, parent.line(), LogEvent::RetriesEnded(0));
-            self.requests.push(Effect::Log(LogRecord { task: Some(child), ..record }));
+            self.request(Effect::Log(LogRecord::of_shell(self.now(), file, 0, event)));
         }
     }
 
@@ -68,9 +61,9 @@ impl Core {
         event: impl FnOnce() -> LogEvent,
         level: Level,
     ) {
-        if self.config.log_level >= level {
+        if self.logs(level) {
             let record = self.record(task, line, event());
-            self.requests.push(Effect::Log(record));
+            self.request(Effect::Log(record));
         }
     }
 
@@ -82,7 +75,7 @@ impl Core {
         level: Level,
         uncaught: bool,
     ) {
-        if self.config.log_level < level {
+        if !self.logs(level) {
             return;
         }
         let (file, line) = (Arc::clone(failure.file()), failure.line);
@@ -94,24 +87,9 @@ impl Core {
         };
         let record = self.record(task, line, event);
         let record = LogRecord { level, file, uncaught, ..record };
-        self.requests.push(Effect::Log(record));
+        self.request(Effect::Log(record));
     }
 
-    /// Logs that a failure ends the run, unless the log already has the failure as the end. A
-    /// failure logged earlier might still have been contained: by a `catch` which then passed it
-    /// on, or by another branch where one success was enough.
-    pub(crate) fn log_end(&mut self, task: &Task, thrown: &Thrown) {
-        if thrown.logged == Logged::End || self.config.log_level < Level::ENDING {
-            return;
-        }
-        let (file, line) = (Arc::clone(thrown.failure.file()), thrown.failure.line);
-        let event = LogEvent::EndedBy(Box::new(Failure::clone(&thrown.failure)));
-        let record = self.record(task, line, event);
-        self.requests.push(Effect::Log(LogRecord { file, uncaught: true, ..record }));
-    }
-}
-
-impl Core {
     /// Logs the end of a branch, and removes the branch from its loop.
     pub(crate) fn branch_ended(
         &mut self,
@@ -132,7 +110,7 @@ impl Core {
             Some(JoinKind::Stages(_)) | None => return,
         };
         let Some((place, word, started)) = begun else { return };
-        if self.config.log_level < Level::STRUCTURES {
+        if !self.logs(Level::STRUCTURES) {
             return;
         }
         let variable = Arc::clone(&code.variable);
@@ -148,6 +126,6 @@ impl Core {
         let record = self.record(task, task.line(), event);
         let record = LogRecord { task: Some(branch), parent: Some(task.id), ..record };
         let record = self.inside_branch(record, task, &variable, &word);
-        self.requests.push(Effect::Log(record));
+        self.request(Effect::Log(record));
     }
 }

@@ -2,8 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::Core;
 use super::flow::{Flow, begin_word_call};
-use crate::effect::{Effect, OperationId, ProcessId, Query, TaskId};
+use crate::effect::{
+    Directory, Effect, FdChange, IoId, OperationId, ProcessId, Query, TaskId, Umask,
+};
+use crate::invocation::IoTable;
 use crate::program::Instruction;
 use crate::resources::{Released, Resource, ResourceHandle};
 use crate::tasks::{Task, TaskState};
@@ -24,8 +28,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Returns an id unique in the run.
-    pub(crate) fn next_id(&mut self) -> u64 {
+    fn next_id(&mut self) -> u64 {
         self.ids += 1;
         self.ids
     }
@@ -36,20 +39,6 @@ impl Requests {
         Resource: From<Id>,
     {
         ResourceHandle::new(id, &self.released)
-    }
-
-    /// Creates an id wrapped in a handle, which releases the resource with its last clone.
-    pub(crate) fn new_handle<Id: Copy>(&mut self, id: impl FnOnce(u64) -> Id) -> ResourceHandle<Id>
-    where
-        Resource: From<Id>,
-    {
-        let id = id(self.next_id());
-        self.handle(id)
-    }
-
-    /// Adds an effect after all earlier ones.
-    pub(crate) fn push(&mut self, effect: Effect) {
-        self.effects.push_back(effect);
     }
 
     /// Takes the next effect. Released resources come last.
@@ -85,13 +74,6 @@ impl Requests {
         self.effects.extend(released.filter_map(Resource::dropped));
     }
 
-    /// Creates an operation for which a task waits.
-    pub(crate) fn new_operation(&mut self, task: &Task) -> OperationId {
-        let operation = OperationId(self.next_id());
-        self.operations.insert(operation, task.id);
-        operation
-    }
-
     /// Makes a task wait for an operation already begun.
     pub(crate) fn await_operation(&mut self, operation: OperationId, task: TaskId) {
         self.operations.insert(operation, task);
@@ -107,32 +89,14 @@ impl Requests {
         self.operations.remove(&operation)
     }
 
-    /// Ends the wait for an unfinished operation.
-    pub(crate) fn abandon(&mut self, operation: OperationId) {
-        self.operations.remove(&operation);
-        self.effects.push_back(Effect::Abandon(operation));
-    }
-
     /// Returns the number of operations that tasks wait for.
     pub(crate) fn operations(&self) -> usize {
         self.operations.len()
     }
 
-    /// Creates a process for which a task waits.
-    pub(crate) fn new_process(&mut self, task: TaskId) -> ProcessId {
-        let process = ProcessId(self.next_id());
-        self.processes.insert(process, task);
-        process
-    }
-
     /// Returns the task that waits for a process.
     pub(crate) fn awaits_process(&self, process: ProcessId) -> Option<TaskId> {
         self.processes.get(&process).copied()
-    }
-
-    /// Ends the wait for a process. Returns the task that waited.
-    pub(crate) fn end_process(&mut self, process: ProcessId) -> Option<TaskId> {
-        self.processes.remove(&process)
     }
 
     /// Returns the number of processes that tasks wait for.
@@ -149,13 +113,85 @@ impl Requests {
             _ => true,
         });
     }
+}
 
-    /// Queues a query for a task, in the task's directory.
+impl Core {
+    /// Returns an id unique in the run.
+    pub(crate) fn next_id(&mut self) -> u64 {
+        self.requests.next_id()
+    }
+
+    /// Creates an id wrapped in a handle, which releases the resource with its last clone.
+    pub(crate) fn new_handle<Id: Copy>(&mut self, id: impl FnOnce(u64) -> Id) -> ResourceHandle<Id>
+    where
+        Resource: From<Id>,
+    {
+        let id = id(self.next_id());
+        self.requests.handle(id)
+    }
+
+    /// Requests an effect, after all earlier ones.
+    pub(crate) fn request(&mut self, effect: Effect) {
+        self.requests.effects.push_back(effect);
+    }
+
+    /// Creates an operation for which a task waits.
+    pub(crate) fn new_operation(&mut self, task: &Task) -> OperationId {
+        let operation = OperationId(self.next_id());
+        self.requests.await_operation(operation, task.id);
+        operation
+    }
+
+    /// Ends the wait for an unfinished operation.
+    pub(crate) fn abandon(&mut self, operation: OperationId) {
+        self.requests.operations.remove(&operation);
+        self.request(Effect::Abandon(operation));
+    }
+
+    /// Creates a process for which a task waits.
+    pub(crate) fn new_process(&mut self, task: &Task) -> ProcessId {
+        let process = ProcessId(self.next_id());
+        self.requests.processes.insert(process, task.id);
+        process
+    }
+
+    /// Ends the wait for a process. Returns the task that waited.
+    pub(crate) fn end_process(&mut self, process: ProcessId) -> Option<TaskId> {
+        self.requests.processes.remove(&process)
+    }
+
+    /// Requests the answer to a query, in the task's directory.
     pub(crate) fn query(&mut self, task: &Task, query: Query) -> OperationId {
         let operation = self.new_operation(task);
         let directory = task.directory.clone();
-        self.effects.push_back(Effect::Query { operation, directory, query });
+        self.request(Effect::Query { operation, directory, query });
         operation
+    }
+
+    /// Requests a table of descriptors like `base` with changes, in the task's directory.
+    pub(crate) fn open_io(
+        &mut self,
+        base: &IoTable,
+        task: &Task,
+        changes: Vec<FdChange>,
+    ) -> (OperationId, IoTable) {
+        self.open_io_in((task.directory.clone(), task.umask), base, task, changes)
+    }
+
+    /// Requests a table like `open_io`, with another directory and umask.
+    pub(crate) fn open_io_in(
+        &mut self,
+        (directory, umask): (Directory, Umask),
+        base: &IoTable,
+        task: &Task,
+        redirects: Vec<FdChange>,
+    ) -> (OperationId, IoTable) {
+        let operation = self.new_operation(task);
+        let io = self.new_handle(IoId);
+        let (id, table) = (io.id(), base.changed(io, &redirects));
+        let base = base.id();
+        self.request(Effect::Open { operation, io: id, base, directory, umask, redirects });
+        (operation, table)
     }
 
     /// Queues the query or begins the call that a suspended instruction needs, or makes the
@@ -166,7 +202,7 @@ impl Requests {
             Suspend::Pending(query) => {
                 Flow::Wait(TaskState::Query(self.query(task, query.clone()), query))
             }
-            Suspend::Broken(what) => Flow::Throw(task.broken(what)),
+            Suspend::Broken(what) => Flow::broken(task, what),
             Suspend::Failed(kind, slug, message) => {
                 let slug = operand_slug(task, slug);
                 Flow::Throw(task.thrown(kind, kind.code(), message, "").named(slug))
@@ -192,35 +228,37 @@ fn operand_slug(task: &Task, slug: Slug) -> Slug {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
     use crate::effect::{BufferId, ScopeId};
 
     #[test]
     fn a_task_waits_until_its_requests_end() {
-        let mut requests = Requests::default();
-        let process = requests.new_process(TaskId(1));
-        assert_eq!(requests.awaits_process(process), Some(TaskId(1)));
-        assert_eq!(requests.end_process(process), Some(TaskId(1)));
-        assert_eq!(requests.end_process(process), None);
-        requests.await_operation(OperationId(7), TaskId(2));
-        assert_eq!((requests.operations(), requests.processes()), (1, 0));
-        requests.abandon(OperationId(7));
-        assert_eq!(requests.awaits_operation(OperationId(7)), None);
-        assert!(matches!(requests.next(), Some(Effect::Abandon(OperationId(7)))));
+        let mut core = Core::new(Config::default(), Requests::default(), Vec::new());
+        let process = ProcessId(core.next_id());
+        core.requests.processes.insert(process, TaskId(1));
+        assert_eq!(core.requests.awaits_process(process), Some(TaskId(1)));
+        assert_eq!(core.end_process(process), Some(TaskId(1)));
+        assert_eq!(core.end_process(process), None);
+        core.requests.await_operation(OperationId(7), TaskId(2));
+        assert_eq!((core.requests.operations(), core.requests.processes()), (1, 0));
+        core.abandon(OperationId(7));
+        assert_eq!(core.requests.awaits_operation(OperationId(7)), None);
+        assert!(matches!(core.requests.next(), Some(Effect::Abandon(OperationId(7)))));
     }
 
     #[test]
     fn released_resources_come_last_unless_they_are_flushed() {
-        let mut requests = Requests::default();
-        let kept = requests.handle(BufferId(1));
-        drop(requests.handle(BufferId(2)));
-        requests.push(Effect::Terminate(ScopeId(3)));
-        assert!(matches!(requests.next(), Some(Effect::Terminate(_))));
-        assert!(matches!(requests.next(), Some(Effect::DropBuffer(BufferId(2)))));
-        assert!(requests.next().is_none());
+        let mut core = Core::new(Config::default(), Requests::default(), Vec::new());
+        let kept = core.new_handle(BufferId);
+        drop(core.new_handle(BufferId));
+        core.request(Effect::Terminate(ScopeId(3)));
+        assert!(matches!(core.requests.next(), Some(Effect::Terminate(_))));
+        assert!(matches!(core.requests.next(), Some(Effect::DropBuffer(BufferId(2)))));
+        assert!(core.requests.next().is_none());
         drop(kept);
-        assert!(requests.is_empty());
-        requests.flush_released();
-        requests.push(Effect::Terminate(ScopeId(3)));
-        assert!(matches!(requests.next(), Some(Effect::DropBuffer(BufferId(1)))));
+        assert!(core.requests.is_empty());
+        core.requests.flush_released();
+        core.request(Effect::Terminate(ScopeId(3)));
+        assert!(matches!(core.requests.next(), Some(Effect::DropBuffer(BufferId(1)))));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{parts::Core, trace::TraceWalk};
+use super::{Core, trace::TraceWalk};
 use crate::effect::Watch;
 use crate::endings::Thrown;
 use crate::event::MemoryUse;
@@ -67,20 +67,22 @@ impl RunningWork {
     }
 }
 
-impl Core {
+impl Thrown {
     /// Adds the surroundings of a task to the trace of its failure.
-    pub(crate) fn add_trace(&self, task: &Task, thrown: &mut Thrown) {
-        let failure = Arc::make_mut(&mut thrown.failure);
+    pub(crate) fn add_trace(&mut self, core: &Core, task: &Task) {
+        let failure = Arc::make_mut(&mut self.failure);
         let trace = std::mem::take(&mut failure.trace);
         let mut walk = TraceWalk { trace, tries: failure.tries.len() };
-        self.walk_out(task, &mut walk);
+        walk.walk_out(core, task);
         failure.trace = walk.trace;
     }
+}
 
+impl Core {
     /// Returns the current activity of a task, or of its first child task.
     pub(crate) fn running(&self, task: &Task) -> RunningWork {
         let mut running = self.running_below(task);
-        self.walk_out_of_branch(task, &mut running.walk);
+        running.walk.walk_out_of_branch(self, task);
         running.branches = self.tasks.current_branch_results(task);
         running
     }

@@ -261,9 +261,10 @@ impl Scopes {
         self.tree.get_mut(&scope)?.pass.as_deref_mut()
     }
 
-    /// Sets conditions on the processes of a scope that the driver does not know yet.
+    /// Sets conditions, if any, on the processes of a scope that the driver does not know yet. The
+    /// driver watches the scope from its first command on, and reports each condition at most once.
     pub(crate) fn set_watch(&mut self, scope: ScopeId, watch: ScopeWatch) {
-        if let Some(scope) = self.tree.get_mut(&scope) {
+        if let Some(scope) = self.tree.get_mut(&scope).filter(|_| !watch.conditions.is_empty()) {
             scope.watch = Some(Box::new(watch));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::parts::Core;
+use super::Core;
 use crate::branches::JoinKind;
 use crate::effect::TaskId;
 use crate::frames::{CallFrame, FrameKind};
@@ -34,6 +34,21 @@ impl TraceWalk {
         }
     }
 
+    /// Adds all calls and branches around a task to the trace of its failure.
+    pub(crate) fn walk_out(&mut self, core: &Core, task: &Task) {
+        self.leave_structures(task);
+        self.walk_out_of_branch(core, task);
+    }
+
+    /// Adds the surroundings of a task, without its own structures.
+    pub(crate) fn walk_out_of_branch<'a>(&mut self, core: &'a Core, mut task: &'a Task) {
+        while let Some(parent) = core.tasks.parent(task) {
+            self.leave_branch(core, parent, task.id);
+            self.leave_structures(parent);
+            task = parent;
+        }
+    }
+
     /// Passes from a task to its parent.
     pub(crate) fn leave_branch(&mut self, core: &Core, parent: &Task, child: TaskId) {
         self.trace.extend(core.branch_step(parent, child, self.tries));
@@ -51,9 +66,7 @@ impl Core {
     pub(crate) fn surroundings(&self, task: &Task) -> Surroundings {
         let mut found = Surroundings { depth: task.frames.len(), ..Surroundings::default() };
         let mut inner = task;
-        while let Some((parent, _)) = inner.parent
-            && let Some(parent) = self.tasks.get(parent)
-        {
+        while let Some(parent) = self.tasks.parent(inner) {
             if let Some(FrameKind::Join(join)) = parent.frames.last().map(|frame| &frame.kind) {
                 found.is_stage |= inner.id == task.id && matches!(join.kind, JoinKind::Stages(_));
                 if join.kind.is_grouped() {
@@ -90,24 +103,6 @@ impl Core {
             ..Surroundings::default()
         };
         LogRecord { around: Box::new(around), ..record }
-    }
-
-    /// Adds all calls and branches around a task to the trace of its failure.
-    pub(crate) fn walk_out(&self, task: &Task, walk: &mut TraceWalk) {
-        walk.leave_structures(task);
-        self.walk_out_of_branch(task, walk);
-    }
-
-    /// Adds the surroundings of a task, without its own structures.
-    pub(crate) fn walk_out_of_branch(&self, task: &Task, walk: &mut TraceWalk) {
-        let mut task = task;
-        while let Some((parent, _)) = task.parent
-            && let Some(parent) = self.tasks.get(parent)
-        {
-            walk.leave_branch(self, parent, task.id);
-            walk.leave_structures(parent);
-            task = parent;
-        }
     }
 
     /// Returns a branch's word for people, shortened and without secrets.

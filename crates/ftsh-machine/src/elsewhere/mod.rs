@@ -4,7 +4,7 @@ mod engines;
 mod nodes;
 mod remote;
 
-pub(crate) use self::engines::DispatchTurn;
+pub(crate) use self::engines::{DispatchTurn, EngineLoad};
 pub(crate) use self::nodes::Avoided;
 pub use self::remote::Packed;
 pub(crate) use self::remote::{

@@ -48,7 +48,7 @@ pub(crate) struct Expander<'a> {
 impl<'a> Expander<'a> {
     /// Creates an expander for the words of a task.
     pub(crate) fn new(core: &'a Core, task: &'a Task) -> Self {
-        Self { task, config: &core.config, now: core.now(), handled: core.scheduler.handled() }
+        Self { task, config: core.config(), now: core.now(), handled: core.scheduler().handled() }
     }
 
     /// Returns true if the value on top of the task's stack matches one of the patterns.

@@ -2,7 +2,7 @@
 
 use super::GroupedOutput;
 use crate::branches::JoinKind;
-use crate::core::{Flow, Requests};
+use crate::core::Flow;
 use crate::effect::{
     Action, BufferId, Effect, FdChange, FdSource, IoId, ProcessId, Run, ScopeId, TaskId,
 };
@@ -19,7 +19,7 @@ use ftsh_syntax::slug::Slug;
 /// Reason for canceling branches.
 pub(crate) const NOT_WRITTEN: &str = "the output of a branch cannot be written";
 
-impl Requests {
+impl GroupedOutput<'_> {
     /// Buffers the output of a branch, if its loop buffers output.
     pub(crate) fn buffer_output(
         &mut self,
@@ -27,24 +27,18 @@ impl Requests {
         branch: &mut Task,
     ) -> Option<BufferedOutput> {
         task.top_join()?.kind.outputs()?;
-        let (buffered, changes) = self.new_buffers();
-        let operation = self.new_operation(branch);
-        branch.io = self.open_io(&branch.io, branch, operation, changes);
+        let buffers = [self.core.new_handle(BufferId), self.core.new_handle(BufferId)];
+        let changes = [(1, &buffers[0]), (2, &buffers[1])].map(|(descriptor, buffer)| FdChange {
+            descriptor,
+            source: FdSource::Hold(buffer.id()),
+        });
+        let operation;
+        (operation, branch.io) = self.core.open_io(&branch.io, branch, changes.into());
         branch.state = TaskState::Piped(operation);
-        Some(buffered)
+        let [output, errors] = buffers;
+        Some(BufferedOutput { output, errors })
     }
 
-    /// Creates the buffers for a branch's output, and the changes of descriptors.
-    pub(crate) fn new_buffers(&mut self) -> (BufferedOutput, Vec<FdChange>) {
-        let (output, errors) = (BufferId(self.next_id()), BufferId(self.next_id()));
-        let changes = [(1, output), (2, errors)]
-            .map(|(descriptor, buffer)| FdChange { descriptor, source: FdSource::Hold(buffer) });
-        let handle = |buffer| self.handle(buffer);
-        (BufferedOutput { output: handle(output), errors: handle(errors) }, changes.into())
-    }
-}
-
-impl GroupedOutput<'_> {
     /// Writes the output of ended branches.
     pub(crate) fn flush_ended(&mut self, task: &mut Task) {
         let Some((io, mut outputs)) = take_buffers(task) else { return };
@@ -78,7 +72,7 @@ impl GroupedOutput<'_> {
     ) -> bool {
         let broken_pipe = refused.is_broken_pipe() && io.has_readers();
         let mut thrown = refused.thrown(task, NOT_WRITTEN);
-        if broken_pipe && self.core.tasks.continues_without_reader(task) {
+        if broken_pipe && self.core.tasks().continues_without_reader(task) {
             self.core.log_failure(task, &thrown.failure, Level::COMMANDS, false);
             return false;
         }
@@ -177,8 +171,8 @@ impl GroupedOutput<'_> {
             redirects.push(FdChange { descriptor: 1, source });
         }
         self.core.open_scope(scope);
-        let process = self.core.requests.new_process(task.id);
-        self.core.requests.push(Effect::Run(Box::new(Run {
+        let process = self.core.new_process(task);
+        self.core.request(Effect::Run(Box::new(Run {
             process,
             task: task.id,
             scope,

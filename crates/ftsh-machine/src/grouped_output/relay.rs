@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use super::{GroupedOutput, flush::WriteError};
 use crate::branches::{JoinFrame, JoinKind};
-use crate::core::{Core, Requests};
+use crate::core::Core;
 use crate::effect::{Effect, FdChange, FdSource, IoId, OperationId, TaskId};
 use crate::event::{Refusal, Reply, SIGPIPE};
 use crate::outputs::{OutputRelay, escape_field};
 use crate::tasks::{Task, TaskState, Tasks};
 use crate::values::Value;
 
-impl Requests {
+impl GroupedOutput<'_> {
     /// Begins a relay to the descriptors shared by all branches.
     pub(crate) fn begin_relay(&mut self, task: &Task, io: IoId) -> OutputRelay {
-        let operation = self.new_operation(task);
-        self.push(Effect::Relay { operation, io });
+        let operation = self.core.new_operation(task);
+        self.core.request(Effect::Relay { operation, io });
         OutputRelay::new(operation)
     }
 
@@ -27,7 +27,7 @@ impl Requests {
         if let Some(relay) = top_relay(join)
             && relay.finish()
         {
-            self.push(Effect::FinishRelay(relay.operation));
+            self.core.request(Effect::FinishRelay(relay.operation));
         }
     }
 
@@ -36,7 +36,7 @@ impl Requests {
         if let Some(relay) = top_relay(join)
             && relay.end()
         {
-            self.abandon(relay.operation);
+            self.core.abandon(relay.operation);
         }
     }
 }
@@ -45,11 +45,11 @@ impl Requests {
 pub(crate) fn tag_output(core: &mut Core, task: &mut Task, branch: &mut Task, word: &Value) {
     let Some(relay) = top_relay(task.top_join()).map(|relay| relay.operation) else { return };
     let word = word.text().unwrap_or_default();
-    let tag = Arc::new(escape_field(&core.config.secrets.hide_bytes(&word)).into());
+    let tag = Arc::new(escape_field(&core.config().secrets.hide_bytes(&word)).into());
     let source = FdSource::Relay { relay, tag };
     let changes = [1, 2].map(|descriptor| FdChange { descriptor, source: source.clone() });
-    let operation = core.requests.new_operation(branch);
-    branch.io = core.requests.open_io(&branch.io, branch, operation, changes.into());
+    let operation;
+    (operation, branch.io) = core.open_io(&branch.io, branch, changes.into());
     branch.state = TaskState::Piped(operation);
 }
 

@@ -39,3 +39,18 @@ pub struct MemoryUse {
     /// Bytes of the largest process.
     pub size: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tighter_conditions_hold() {
+        let minutes = |count: u64| Some(Duration::from_secs(60 * count));
+        let outer = Watch { stalled: minutes(2), memory: Some(1000) };
+        let inner = Watch { stalled: minutes(3), memory: None };
+        assert_eq!(outer.and(inner), outer);
+        assert_eq!(inner.and(Watch::default()), inner);
+        assert!(Watch::default().is_empty());
+    }
+}

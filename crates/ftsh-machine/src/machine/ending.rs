@@ -24,7 +24,7 @@ impl Machine {
         ending: TaskEnding,
         residue: TaskResidue,
     ) -> Option<(Box<Task>, Flow)> {
-        let mut task = self.core.tasks.take(parent)?;
+        let mut task = self.core.parts().tasks.take(parent)?;
         let (flow, decided) = self.forker().child_ended(&mut task, index, child, ending, residue);
         let Some(why) = decided else { return Some((task, flow)) };
         self.apply(task, flow);
@@ -35,15 +35,15 @@ impl Machine {
     /// Handles the failure of a branch, which may end its siblings.
     pub(super) fn branch_failing(&mut self, parent: TaskId, child: TaskId, ending: &TaskEnding) {
         let step =
-            self.core.tasks.get(parent).and_then(|task| self.core.branch_step(task, child, 0));
-        let Some(task) = self.core.tasks.get_mut(parent) else { return };
+            self.core.tasks().get(parent).and_then(|task| self.core.branch_step(task, child, 0));
+        let Some(task) = self.core.parts().tasks.get_mut(parent) else { return };
         let decided = match task.top_join().map(|join| &mut join.kind) {
             Some(JoinKind::Hedge(_)) => return self.hedge_failing(parent, child, ending),
             Some(JoinKind::Branches { clauses, tally, .. }) => {
                 tally.record_result(child, ending, step, clauses)
             }
             Some(JoinKind::Stages(_)) | None => {
-                return self.resume(parent, |_, task| Flow::Throw(task.broken(JoinFrame::MISSING)));
+                return self.resume(parent, |_, task| Flow::broken(task, JoinFrame::MISSING));
             }
         };
         if decided {
@@ -66,18 +66,18 @@ impl Machine {
 
     /// Cancels the branches of a `forall` whose result is decided.
     pub(super) fn cancel_children(&mut self, parent: TaskId, why: &str) {
-        for child in self.core.tasks.get(parent).map(Task::children).unwrap_or_default() {
+        for child in self.core.tasks().get(parent).map(Task::children).unwrap_or_default() {
             self.resume(child, |machine, task| {
                 // A branch whose success is being recorded keeps its success.
                 let is_ending = matches!(
                     task.state,
                     TaskState::Emptying(_, AfterEmptied::End(_)) | TaskState::Recording(..)
                 );
-                if is_ending || machine.core.tasks.is_being_cut(task, 0) {
+                if is_ending || machine.core.tasks().is_being_cut(task, 0) {
                     return Flow::keep_waiting(task);
                 }
                 let message = format!("canceled: {why}");
-                let failure = machine.core.tasks.canceled(task, message);
+                let failure = machine.core.tasks().canceled(task, message);
                 let (retry, logged) = (Retry::AsUsual, Logged::Not);
                 let thrown = Thrown { failure, retry, logged, answers: true };
                 machine.core.log(task, || LogEvent::Canceled, Level::STRUCTURES);
@@ -104,7 +104,7 @@ impl Machine {
             }
             Suspension::Deadline => {
                 self.core.log_run(LogEvent::Suspended(None));
-                let Some(main) = self.core.tasks.get(MAIN) else { return };
+                let Some(main) = self.core.tasks().get(MAIN) else { return };
                 let running = self.core.running(main);
                 let failure = running.timeout(main, None, main.caught().cloned());
                 Outcome::Failed(Box::new(Failure::clone(&failure)))
@@ -115,16 +115,16 @@ impl Machine {
 
     /// Handles the deadline of the whole run.
     pub(super) fn run_deadline_passed(&mut self) {
-        let Some(main) = self.core.tasks.take(MAIN) else { return };
+        let Some(main) = self.core.parts().tasks.take(MAIN) else { return };
         let running = self.core.running(&main);
         let failure = running.timeout(&main, None, main.caught().cloned());
         let level = Level::of_failure(true);
-        if self.core.config.log_level >= level {
+        if self.core.logs(level) {
             let event = LogEvent::Failed(Box::new(Failure::clone(&failure)));
             let record = self.core.record(&main, failure.line, event);
-            self.core.requests.push(Effect::Log(LogRecord { level, uncaught: true, ..record }));
+            self.core.request(Effect::Log(LogRecord { level, uncaught: true, ..record }));
         }
-        self.core.tasks.put(main);
+        self.core.parts().tasks.put(main);
         self.finish_early(Outcome::Failed(Box::new(Failure::clone(&failure))), true);
     }
 
@@ -133,10 +133,10 @@ impl Machine {
         self.resume(MAIN, |machine, main| {
             let scope = scope_to_end(main, &outcome);
             if matches!(outcome, Outcome::Interrupted(_)) {
-                machine.core.scopes.interrupt(scope);
+                machine.core.parts().scopes.interrupt(scope);
             }
             let is_signal = matches!(outcome, Outcome::Interrupted(_));
-            let is_killed = machine.core.scopes.is_killed(scope);
+            let is_killed = machine.core.scopes().is_killed(scope);
             if let Some((emptied, planned)) = main.finishing()
                 && emptied == scope
             {
@@ -170,20 +170,20 @@ impl Machine {
                 Outcome::Failed(failure) => Arc::new(Failure::clone(failure)),
                 Outcome::Interrupted(signal) => machine
                     .core
-                    .tasks
+                    .tasks()
                     .canceled(main, format!("canceled by {}", signal_name(*signal))),
                 Outcome::Succeeded | Outcome::Exited(_) => {
-                    machine.core.tasks.canceled(main, "canceled".into())
+                    machine.core.tasks().canceled(main, "canceled".into())
                 }
             };
             let after = AfterEmptied::Finish(outcome);
             if cleans {
                 Unwinder::new(&mut machine.core).cut_down(main, 0, scope, &failure, after)
             } else {
-                let before = machine.core.requests.count();
+                let before = machine.core.requests().count();
                 let flow =
                     Unwinder::new(&mut machine.core).cut_off(main, 0, scope, &failure, after);
-                machine.core.requests.drop_logs_since(before);
+                machine.core.parts().requests.drop_logs_since(before);
                 flow
             }
         });

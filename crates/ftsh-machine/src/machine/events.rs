@@ -9,13 +9,13 @@ use crate::atomic::Committer;
 use crate::attempts::TryPhase;
 use crate::commands::command_lost;
 use crate::core::{Breach, Flow};
-use crate::effect::{OperationId, ProcessId, ScopeId, TaskId, Watch};
+use crate::effect::{Effect, OperationId, ProcessId, ScopeId, TaskId, Watch};
 use crate::endings::{Logged, Retry, TaskEnding, Thrown};
 use crate::event::{CommandStatus, Refusal, Reply, Returned, SpawnError};
 use crate::grouped_output::{GroupedOutput, NOT_WRITTEN, WriteError};
 use crate::record::{Level, LogEvent};
 use crate::remote::{engine_of, wake_waiting};
-use crate::supply::{NOT_READ, resources_known, words_came};
+use crate::supply::{resources_known, words_came};
 use crate::tasks::{AfterEmptied, Task, TaskState};
 use crate::time::Time;
 use crate::unwind::{Cut, Unwinder};
@@ -24,7 +24,7 @@ impl Machine {
     /// Handles the start of a program, whose redirections are now set up. The driver logs the
     /// start.
     pub(super) fn spawned(&mut self, process: ProcessId) {
-        let Some(task) = self.core.requests.awaits_process(process) else { return };
+        let Some(task) = self.core.requests().awaits_process(process) else { return };
         self.resume(task, |machine, task| {
             if let TaskState::Command(command) = &mut task.state {
                 if let Some(written) = &mut command.written {
@@ -39,11 +39,11 @@ impl Machine {
     }
 
     pub(super) fn spawn_failed(&mut self, process: ProcessId, error: SpawnError) {
-        if let Some(task) = self.core.requests.end_process(process) {
-            if self.core.tasks.is_flushed_by(task, process) {
+        if let Some(task) = self.core.end_process(process) {
+            if self.core.tasks().is_flushed_by(task, process) {
                 return self.flush_done(task, WriteError::by(Err(error)));
             }
-            if self.core.tasks.commits(task, process) {
+            if self.core.tasks().commits(task, process) {
                 return self.stream_written(task, WriteError::by(Err(error)));
             }
             self.resume(task, |machine, task| machine.commands().command_refused(task, error));
@@ -57,11 +57,11 @@ impl Machine {
         line: Option<BString>,
         reader_gone: bool,
     ) {
-        if let Some(task) = self.core.requests.end_process(process) {
-            if self.core.tasks.is_flushed_by(task, process) {
+        if let Some(task) = self.core.end_process(process) {
+            if self.core.tasks().is_flushed_by(task, process) {
                 return self.flush_done(task, WriteError::by(Ok(status)));
             }
-            if self.core.tasks.commits(task, process) {
+            if self.core.tasks().commits(task, process) {
                 return self.stream_written(task, WriteError::by(Ok(status)));
             }
             self.resume(task, |machine, task| {
@@ -72,21 +72,21 @@ impl Machine {
 
     /// Handles the start of a remote branch on a node.
     pub(super) fn placed(&mut self, process: ProcessId, node: &str) {
-        let Some(task) = self.core.requests.awaits_process(process) else { return };
+        let Some(task) = self.core.requests().awaits_process(process) else { return };
         let mut engine = None;
         self.resume(task, |machine, task| {
             engine = machine.dispatcher().placed(task, node);
             Flow::keep_waiting(task)
         });
         if let Some(engine) = engine {
-            self.core.remote.engine(engine).record_beginning(process, node);
+            self.core.engine(engine).record_beginning(process, node);
             wake_waiting(&mut self.core, engine);
         }
     }
 
     /// Handles the end or the return of a remote branch, of which nothing is left.
     pub(super) fn returned(&mut self, process: ProcessId, returned: Returned) {
-        let Some(task) = self.core.requests.end_process(process) else { return };
+        let Some(task) = self.core.end_process(process) else { return };
         let mut engine = None;
         self.resume(task, |machine, task| {
             engine = engine_of(task);
@@ -99,7 +99,7 @@ impl Machine {
 
     /// Handles an attempt that has to wait for a channel.
     pub(super) fn queued(&mut self, operation: OperationId) {
-        let Some(task) = self.core.requests.awaits_operation(operation) else { return };
+        let Some(task) = self.core.requests().awaits_operation(operation) else { return };
         self.resume(task, |machine, task| {
             machine.tries().queued(task);
             Flow::keep_waiting(task)
@@ -107,14 +107,15 @@ impl Machine {
     }
 
     pub(super) fn done(&mut self, operation: OperationId, result: Result<Reply, Refusal>) {
-        if let Some(task) = self.core.requests.end_operation(operation) {
-            if self.core.tasks.is_relayed_by(task, operation) {
+        if let Some(task) = self.core.parts().requests.end_operation(operation) {
+            let tasks = self.core.parts().tasks;
+            if tasks.is_relayed_by(task, operation) {
                 return self.relay_done(task, result);
             }
-            if self.core.tasks.is_fed_by(task, operation) {
+            if tasks.is_fed_by(task, operation) {
                 return self.words_came(task, result);
             }
-            if self.core.tasks.is_gated_by(task, operation) {
+            if tasks.is_gated_by(task, operation) {
                 return self.resume(task, |machine, task| {
                     resources_known(&mut machine.core, task, &result);
                     Flow::fork_again(task)
@@ -129,12 +130,12 @@ impl Machine {
 
     /// Handles the end of a scope.
     pub(super) fn scope_emptied(&mut self, scope: ScopeId) {
-        let owner = self.core.scopes.end(scope);
+        let owner = self.core.parts().scopes.end(scope);
         self.core.forget_scope(scope);
         let waits =
             |task: &Task| matches!(task.state, TaskState::Emptying(waited, _) if waited == scope);
         let Some(owner) = owner else { return };
-        if !self.core.tasks.get(owner).is_some_and(waits) {
+        if !self.core.tasks().get(owner).is_some_and(waits) {
             return;
         }
         self.resume(owner, |machine, task| {
@@ -142,7 +143,7 @@ impl Machine {
                 TaskState::Emptying(_, after) => {
                     Unwinder::new(&mut machine.core).emptied(task, after)
                 }
-                _ => Flow::Throw(task.broken("a scope is empty that nothing waits for")),
+                _ => Flow::broken(task, "a scope is empty that nothing waits for"),
             }
         });
     }
@@ -151,7 +152,7 @@ impl Machine {
     pub(super) fn wake(&mut self, task: TaskId) {
         let now = self.core.now();
         let is_remote =
-            self.core.tasks.get(task).is_some_and(|it| matches!(it.state, TaskState::Remote(_)));
+            self.core.tasks().get(task).is_some_and(|it| matches!(it.state, TaskState::Remote(_)));
         self.resume(task, |machine, task| match task.top_try() {
             None if is_remote => Flow::Continue,
             // Time was reported late, as after a suspension of the machine. The deadline that has
@@ -182,7 +183,7 @@ impl Machine {
 
     /// Handles a condition that the processes of a scope met.
     pub(super) fn scope_breached(&mut self, scope: ScopeId, breach: Breach) {
-        let Some(watch) = self.core.scopes.watch(scope) else { return };
+        let Some(watch) = self.core.scopes().watch(scope) else { return };
         let (owner, attempt, conditions) = (watch.owner, watch.attempt, watch.conditions);
         self.resume(owner, |machine, task| match attempt {
             Some(id) => Unwinder::new(&mut machine.core).cut(task, id, &Cut::Breach(breach)),
@@ -192,7 +193,7 @@ impl Machine {
 
     /// Fails the branch for which the machine was created.
     fn branch_breached(&mut self, task: &mut Task, conditions: Watch, breach: &Breach) -> Flow {
-        if self.core.tasks.is_being_cut(task, 0) {
+        if self.core.tasks().is_being_cut(task, 0) {
             return Flow::keep_waiting(task);
         }
         let running = self.core.running_inside(task, 0);
@@ -235,13 +236,13 @@ impl Machine {
 
     /// Words of a task's branches have come, or can't be read.
     pub(super) fn words_came(&mut self, task: TaskId, result: Result<Reply, Refusal>) {
-        let mut failed = false;
+        let mut failed = None;
         self.resume(task, |_, task| {
             failed = words_came(task, result);
             Flow::fork_again(task)
         });
-        if failed {
-            self.cancel_children(task, NOT_READ);
+        if let Some(why) = failed {
+            self.cancel_children(task, why);
         }
     }
 
@@ -255,14 +256,16 @@ impl Machine {
     /// Handles the resumption of the run in another process, with commands whose results are
     /// unknown, and commits of views that have taken place.
     pub(super) fn resumed(&mut self, now: Time, lost: Vec<ProcessId>, committed: &[OperationId]) {
-        self.core.scheduler.advance(now);
+        self.core.parts().scheduler.advance(now);
         self.core.log_run(LogEvent::Resumed { lost: lost.len() });
         // Passes ended with the previous shell, so they are not returned.
-        let passes = self.core.scopes.lose_passes();
+        let passes = self.core.parts().scopes.lose_passes();
         self.handle_timeout(now);
-        self.core.watch_again();
+        for (scope, watch) in self.core.scopes().watched() {
+            self.core.request(Effect::Watch { scope, watch });
+        }
         // Parents precede their children.
-        for id in self.core.tasks.ids() {
+        for id in self.core.tasks().ids() {
             self.resume(id, |machine, task| {
                 task.forget_durations();
                 Unwinder::new(&mut machine.core).resumed(task, &passes, committed)
@@ -271,16 +274,16 @@ impl Machine {
         for process in lost {
             self.command_result_lost(process);
         }
-        self.core.requests.drop_unawaited();
+        self.core.parts().requests.drop_unawaited();
     }
 
     /// Handles a command whose result is unknown.
     fn command_result_lost(&mut self, process: ProcessId) {
-        let Some(task) = self.core.requests.end_process(process) else { return };
-        if self.core.tasks.is_flushed_by(task, process) {
+        let Some(task) = self.core.end_process(process) else { return };
+        if self.core.tasks().is_flushed_by(task, process) {
             return self.flush_done(task, Err(WriteError::Lost));
         }
-        if self.core.tasks.commits(task, process) {
+        if self.core.tasks().commits(task, process) {
             return self
                 .resume(task, |machine, task| Committer::new(&mut machine.core).stream_lost(task));
         }

@@ -12,10 +12,8 @@ use bstr::BString;
 
 use crate::commands::CommandRunner;
 use crate::config::Config;
-use crate::core::{Breach, Core, Flow, Requests, Scopes};
-use crate::durations::KnownDurations;
+use crate::core::{Breach, Core, Flow, Requests};
 use crate::effect::{Directory, Environment, IoId, ScopeId};
-use crate::elsewhere::Remote;
 use crate::event::Event;
 use crate::invocation::IoTable;
 use crate::lower::lower;
@@ -26,10 +24,10 @@ use crate::program::Definitions;
 use crate::random::Random;
 use crate::record::Level;
 use crate::remote::{Dispatcher, Unpacked};
-use crate::scheduler::{Scheduler, Timer};
+use crate::scheduler::Timer;
 use crate::secrets::Secrets;
 use crate::supply::check_is_due;
-use crate::tasks::{ParentContext, Task, TaskState, Tasks};
+use crate::tasks::{ParentContext, Task, TaskState};
 use crate::time::Time;
 use crate::tries::TryRunner;
 use crate::unwind::{Cut, Unwinder};
@@ -86,20 +84,13 @@ impl Machine {
             cancellations: Vec::new(),
             locals: Vec::new(),
         };
-        let mut core = Core {
-            config,
-            tasks: Tasks::default(),
-            scheduler: Scheduler::default(),
-            requests,
-            scopes: Scopes::default(),
-            remote: Remote::new(names),
-            durations: KnownDurations::default(),
-        };
-        core.tasks.put(Box::new(main));
-        core.scheduler.queue(MAIN);
+        let deadline = config.deadline;
+        let mut core = Core::new(config, requests, names);
+        core.parts().tasks.put(Box::new(main));
+        core.queue(MAIN);
         core.new_scope(None);
-        if let Some(deadline) = core.config.deadline.moment() {
-            core.scheduler.arm(deadline, Timer::RunDeadline);
+        if let Some(deadline) = deadline.moment() {
+            core.arm(deadline, Timer::RunDeadline);
         }
         let mut definitions = Definitions::default();
         definitions.add(&program);
@@ -120,15 +111,15 @@ impl Machine {
         let nothing = Script::new(source, Block::default());
         let (arguments, config) = (unpacked.arguments, unpacked.config);
         let mut machine = Self::new(&nothing, arguments, Vec::new(), config, unpacked.seed);
-        machine.core.scheduler.advance(now);
-        machine.core.scheduler.clear();
+        machine.core.parts().scheduler.advance(now);
+        machine.core.parts().scheduler.clear();
         machine.definitions = unpacked.definitions;
-        machine.core.remote.set_root(unpacked.root);
-        machine.core.scopes.set_root_signal(unpacked.signal);
+        machine.core.parts().remote.set_root(unpacked.root);
+        machine.core.parts().scopes.set_root_signal(unpacked.signal);
         let mut entered = Ok(());
         machine.resume(MAIN, |machine, task| {
             task.since = now;
-            match unpacked.branch.enter(task, &mut machine.core.requests) {
+            match unpacked.branch.enter(task, &mut machine.core) {
                 Ok((code, word)) => machine.forker().begin_root(task, &code, word),
                 Err(error) => entered = Err(error),
             }
@@ -145,21 +136,21 @@ impl Machine {
             builtins::named(name)
                 .is_none_or(|builtin| builtin.runs_commands() || builtin.is_program())
         };
-        let main = self.core.tasks.main();
+        let main = self.core.tasks().main();
         main.is_some_and(|main| self.definitions.needs_supervisor(&main.program, &runs))
     }
 
     /// Returns the next output. Poll again after `Effect`; wait after `Timeout`.
     pub fn poll_output(&mut self) -> Output {
-        if self.core.requests.is_empty() && self.outcome.is_none() {
+        if self.core.requests().is_empty() && self.outcome.is_none() {
             self.run_slice();
         }
-        if let Some(effect) = self.core.requests.next() {
+        if let Some(effect) = self.core.parts().requests.next() {
             return Output::Effect(effect);
         }
         match &self.outcome {
             Some(outcome) => Output::Finished(outcome.clone()),
-            None => Output::Timeout(self.core.scheduler.end_slice()),
+            None => Output::Timeout(self.core.parts().scheduler.end_slice()),
         }
     }
 
@@ -198,9 +189,9 @@ impl Machine {
 
     /// Handles the passing of time up to `now`.
     pub fn handle_timeout(&mut self, now: Time) {
-        self.core.scheduler.advance(now);
+        self.core.parts().scheduler.advance(now);
         while self.outcome.is_none()
-            && let Some(timer) = self.core.scheduler.due()
+            && let Some(timer) = self.core.parts().scheduler.due()
         {
             match timer {
                 Timer::Deadline { task, id } => self.deadline_passed(task, id, &Cut::Try),

@@ -25,11 +25,11 @@ use ftsh_syntax::slug::Slug;
 impl Machine {
     /// Runs ready tasks, until an effect is queued or the clock must be read.
     pub(super) fn run_slice(&mut self) {
-        while self.core.requests.is_empty()
+        while self.core.requests().is_empty()
             && self.outcome.is_none()
-            && let Some(id) = self.core.scheduler.next()
+            && let Some(id) = self.core.parts().scheduler.next()
         {
-            match self.core.tasks.get(id).map(|task| &task.state) {
+            match self.core.tasks().get(id).map(|task| &task.state) {
                 Some(TaskState::Ready) => self.resume(id, Self::run),
                 Some(TaskState::Forking) => {
                     let mut decided = None;
@@ -53,7 +53,7 @@ impl Machine {
 
     /// Takes a task out, applies a step, and applies the resulting control flow.
     pub(super) fn resume(&mut self, id: TaskId, step: impl FnOnce(&mut Self, &mut Task) -> Flow) {
-        let Some(mut task) = self.core.tasks.take(id) else { return };
+        let Some(mut task) = self.core.parts().tasks.take(id) else { return };
         let flow = step(self, &mut task);
         self.apply(task, flow);
     }
@@ -61,30 +61,25 @@ impl Machine {
     pub(super) fn apply(&mut self, mut task: Box<Task>, mut flow: Flow) {
         loop {
             match flow {
-                Flow::Continue => {
-                    task.state = TaskState::Ready;
-                    self.core.scheduler.queue(task.id);
-                    self.core.tasks.put(task);
-                    return;
-                }
-                Flow::YieldFirst => {
-                    task.state = TaskState::Ready;
-                    self.core.scheduler.queue_first(task.id);
-                    self.core.tasks.put(task);
-                    return;
-                }
-                Flow::SpawnMore => {
-                    task.state = TaskState::Forking;
-                    self.core.scheduler.queue(task.id);
-                    self.core.tasks.put(task);
+                Flow::Continue | Flow::YieldFirst | Flow::SpawnMore => {
+                    let parts = self.core.parts();
+                    match flow {
+                        Flow::YieldFirst => parts.scheduler.queue_first(task.id),
+                        _ => parts.scheduler.queue(task.id),
+                    }
+                    task.state = match flow {
+                        Flow::SpawnMore => TaskState::Forking,
+                        _ => TaskState::Ready,
+                    };
+                    parts.tasks.put(task);
                     return;
                 }
                 Flow::Wait(state) => {
                     if let TaskState::Emptying(scope, _) = &state {
-                        self.core.scopes.await_end(*scope, task.id);
+                        self.core.parts().scopes.await_end(*scope, task.id);
                     }
                     task.state = state;
-                    self.core.tasks.put(task);
+                    self.core.parts().tasks.put(task);
                     return;
                 }
                 Flow::AttemptFailed(_) | Flow::Empty(..) | Flow::Emptied(_) | Flow::Proceed(_) => {
@@ -133,7 +128,7 @@ impl Machine {
                 Flow::Emptied(after) => Unwinder::new(&mut self.core).emptied(task, after),
                 Flow::Proceed(then) => {
                     let step = Unwinder::new(&mut self.core).proceed(task, then);
-                    step.unwrap_or_else(|suspend| self.core.requests.suspend(task, suspend))
+                    step.unwrap_or_else(|suspend| self.core.suspend(task, suspend))
                 }
                 flow => return flow,
             };
@@ -144,7 +139,7 @@ impl Machine {
     fn run(&mut self, task: &mut Task) -> Flow {
         task.since = self.core.now();
         let mut program = Arc::clone(&task.program);
-        while self.core.scheduler.has_budget() {
+        while self.core.scheduler().has_budget() {
             // The reference count changes only after a call or a return.
             if !Arc::ptr_eq(&program, &task.program) {
                 program = Arc::clone(&task.program);
@@ -159,21 +154,21 @@ impl Machine {
             {
                 step = Ok(self.follow(task, flow));
             }
-            self.core.scheduler.count_instruction();
+            self.core.parts().scheduler.count_instruction();
             // Effects are performed before anything that may depend on them.
-            if matches!(step, Ok(Flow::Continue)) && self.core.requests.is_empty() {
+            if matches!(step, Ok(Flow::Continue)) && self.core.requests().is_empty() {
                 // Most instructions end here, with nothing to drop.
                 std::mem::forget(step);
                 continue;
             }
             match step {
                 Ok(Flow::Continue)
-                    if self.core.scheduler.has_budget() && self.core.requests.only_logs() =>
+                    if self.core.scheduler().has_budget() && self.core.requests().only_logs() =>
                 {
                     return Flow::YieldFirst;
                 }
                 Ok(flow) => return flow,
-                Err(suspend) => return self.core.requests.suspend(task, suspend),
+                Err(suspend) => return self.core.suspend(task, suspend),
             }
         }
         Flow::Continue
@@ -241,13 +236,13 @@ impl Machine {
                 | TaskState::Cleaning
                 | TaskState::Emptying(..),
                 _,
-            ) => Flow::Throw(task.broken("an answer that nothing waits for")),
+            ) => Flow::broken(task, "an answer that nothing waits for"),
         }
     }
 
     fn step(&mut self, task: &mut Task, program: &Program) -> Step {
         let Some(instruction) = program.code.get(task.at) else {
-            return Ok(Flow::Throw(task.broken("the code has no end")));
+            return Ok(Flow::broken(task, "the code has no end"));
         };
         match instruction {
             Instruction::Push(value) => task.stack.push(value.clone()),
@@ -284,7 +279,7 @@ impl Machine {
                 Some(Frame { kind: FrameKind::Probe(..), .. }) => {
                     task.stack.push(Value::Boolean(true));
                 }
-                _ => return Ok(Flow::Throw(task.broken("a probe ends that has not begun"))),
+                _ => return Ok(Flow::broken(task, "a probe ends that has not begun")),
             },
             Instruction::BeginOutput => return Ok(self.commands().begin_output(task)),
             Instruction::OutputText => self.commands().output_text(task)?,
@@ -376,7 +371,7 @@ impl Machine {
             Instruction::Durations(of) => self.core.read_durations(task, of)?,
             Instruction::EndCatch => match task.frames.pop() {
                 Some(Frame { kind: FrameKind::Catch(_), .. }) => {}
-                _ => return Ok(Flow::Throw(task.broken("a `catch` ends that has not begun"))),
+                _ => return Ok(Flow::broken(task, "a `catch` ends that has not begun")),
             },
         }
         task.advance();
@@ -414,7 +409,7 @@ mod tests {
         let script = ftsh_syntax::parse("script", "").expect("a script");
         let config = Config::default();
         let mut machine = Machine::new(&script, Vec::new(), Environment::default(), config, 0);
-        let main = machine.core.tasks.get_mut(MAIN).expect("the script's task");
+        let main = machine.core.parts().tasks.get_mut(MAIN).expect("the script's task");
         let program = Arc::get_mut(&mut main.program).expect("nobody else's");
         (program.lines, program.code) = (vec![1; code.len()], code);
         let poll = catch_unwind(AssertUnwindSafe(|| machine.poll_output()));

@@ -35,8 +35,8 @@ impl Machine {
         let last = self.outcome.take();
         let scope = self.core.new_scope(Some(ScopeId::SCRIPT));
         self.exit_requested = false;
-        self.core.scheduler.renew();
-        let Some(main) = self.core.tasks.get_mut(MAIN) else { return };
+        self.core.parts().scheduler.renew();
+        let Some(main) = self.core.parts().tasks.get_mut(MAIN) else { return };
         main.program = program;
         main.stack.clear();
         main.frames.clear();
@@ -47,13 +47,13 @@ impl Machine {
         if let Some(Outcome::Failed(failure)) = last {
             Arc::make_mut(&mut main.inherited).failure = Some(Arc::new(*failure));
         }
-        self.core.scheduler.clear();
-        self.core.scheduler.queue(MAIN);
+        self.core.parts().scheduler.clear();
+        self.core.queue(MAIN);
     }
 
     /// Returns the secrets of the run.
     pub fn secrets(&self) -> &Secrets {
-        &self.core.config.secrets
+        &self.core.config().secrets
     }
 
     /// Returns true if the last script called `exit`, which ends the session.
@@ -63,12 +63,12 @@ impl Machine {
 
     /// Returns the deadline of the session, if any.
     pub fn deadline(&self) -> Deadline {
-        self.core.config.deadline
+        self.core.config().deadline
     }
 
     /// Returns the directory of the session, unless it is the shell's own.
     pub fn working_directory(&self) -> Option<&BString> {
-        self.core.tasks.get(MAIN)?.directory.path.as_deref()
+        self.core.tasks().get(MAIN)?.directory.path.as_deref()
     }
 
     /// Returns the names of defined functions.
@@ -79,7 +79,7 @@ impl Machine {
     /// Returns the variables with their values. The value of a long text, or of a command's output,
     /// which must be fetched first, is `None`.
     pub fn variables(&self) -> Vec<(Name, Option<BString>)> {
-        let Some(main) = self.core.tasks.get(MAIN) else { return Vec::new() };
+        let Some(main) = self.core.tasks().get(MAIN) else { return Vec::new() };
         main.variables.all(MAX_PROMPT_VALUE_LEN)
     }
 
@@ -90,18 +90,18 @@ impl Machine {
 
     /// Returns true if the result of a command is awaited.
     pub fn awaits(&self, process: ProcessId) -> bool {
-        self.core.requests.awaits_process(process).is_some()
+        self.core.requests().awaits_process(process).is_some()
     }
 
     /// Makes the machine pack each branch of a `forall` when the branch begins locally. Call the
     /// method before the run begins.
     pub fn pack_branches(&mut self) {
-        self.core.remote.pack_branches();
+        self.core.parts().remote.pack_branches();
     }
 
     /// Takes the branches packed since the last call.
     pub fn take_packed(&mut self) -> Packed {
-        self.core.remote.take_packed()
+        self.core.parts().remote.take_packed()
     }
 
     /// Returns true if a random choice has been made.
@@ -112,7 +112,7 @@ impl Machine {
     /// Returns the end of the remote branch for which the machine was created; `None` if the run is
     /// not over.
     pub fn branch_ended_with(&self) -> Option<EndedBranch> {
-        Some(self.core.remote.root()?.ended_with(self.outcome.as_ref()?))
+        Some(self.core.remote().root()?.ended_with(self.outcome.as_ref()?))
     }
 
     /// Returns the amount of work in progress.
@@ -123,7 +123,7 @@ impl Machine {
     /// Returns a snapshot of the run: the first `most` tasks, outer ones first, and counts of the
     /// others. `now` is the time of the snapshot.
     pub fn status(&self, most: usize, now: Time) -> Status {
-        let main = self.core.tasks.main().filter(|_| self.outcome.is_none());
+        let main = self.core.tasks().main().filter(|_| self.outcome.is_none());
         take_snapshot(&self.core, main, most, now)
     }
 }

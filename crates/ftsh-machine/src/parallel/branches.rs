@@ -9,20 +9,20 @@ use bstr::BString;
 
 use super::Forker;
 use crate::branches::{JoinFrame, JoinKind, Next, Once, Tally};
-use crate::core::{Flow, Requests, Step};
+use crate::core::{Flow, Step};
 use crate::effect::{FdChange, FdSource, Query, TaskId};
 use crate::elsewhere::{MAX_REMOTE_BRANCHES, RemoteTarget};
 use crate::endings::TaskEnding;
 use crate::frames::FrameKind;
 use crate::grouped_output::{GroupedOutput, tag_output};
-use crate::invocation::{IoTable, RedirectPhase};
+use crate::invocation::{IoTable, Opening};
 use crate::loops::{iterate, pop_items, take_answer};
 use crate::outcome::FailureKind;
 use crate::outputs::{BufferedOutput, MAX_BUFFERED_BRANCHES, OutputBuffers, escape_field};
 use crate::program::{Address, Loop};
 use crate::record::{Level, LogEvent};
 use crate::remote::query_for_packing;
-use crate::supply::{passes_gate, resource_gate};
+use crate::supply::{ask_for_words, passes_gate, resource_gate};
 use crate::tasks::{Task, TaskState};
 use crate::unwind::Unwinder;
 use crate::values::{Suspend, Value};
@@ -48,14 +48,14 @@ impl Forker<'_> {
         dispatch: Address,
     ) -> Step {
         // Branches of a remote branch run on the same node.
-        let is_remote = self.core.remote.root().is_none()
-            && (clauses.on.is_some() || self.core.config.on.is_some());
-        if is_remote || self.core.remote.packs_branches() {
+        let is_remote = self.core.remote().root().is_none()
+            && (clauses.on.is_some() || self.core.config().on.is_some());
+        if is_remote || self.core.remote().packs_branches() {
             query_for_packing(task)?;
         }
         let reading = clauses.once_in.map(|()| reading(task)).transpose()?;
         let Some(io) = task.take_opened() else {
-            return Ok(self.core.requests.open_for_branches(task));
+            return Ok(self.open_for_branches(task));
         };
         task.reverse_top(Loop::forall_values(clauses));
         let ForAllClauses {
@@ -79,7 +79,7 @@ impl Forker<'_> {
         let retry_lost = positive(retry_lost, "retry lost")?;
         let gate = resource_gate(while_free.as_ref(), while_load.as_ref())?;
         let at_most = at_most.or(is_remote.then_some(MAX_REMOTE_BRANCHES));
-        let on = on.or_else(|| self.core.config.on.clone()).filter(|_| is_remote);
+        let on = on.or_else(|| self.core.config().on.clone()).filter(|_| is_remote);
         let elsewhere = on.clone().map(|on| {
             let most_pending =
                 at_most.unwrap_or(MAX_REMOTE_BRANCHES).try_into().unwrap_or(usize::MAX);
@@ -106,7 +106,9 @@ impl Forker<'_> {
             Some(OutputMode::Grouped { in_order }) => {
                 (Some(Box::new(OutputBuffers::new(in_order))), None)
             }
-            Some(OutputMode::Tagged) => (None, Some(self.core.requests.begin_relay(task, io.id()))),
+            Some(OutputMode::Tagged) => {
+                (None, Some(GroupedOutput::new(self.core).begin_relay(task, io.id())))
+            }
             None => (None, None),
         };
         let mut tally = Box::new(Tally::new(pop_items(task, code)?, once, self.core.now()));
@@ -121,7 +123,7 @@ impl Forker<'_> {
             elsewhere,
             gate,
         };
-        self.core.requests.keep_output(task);
+        self.core.keep_output(task);
         task.enter(FrameKind::Join(Box::new(JoinFrame {
             end: code.end,
             running: BTreeSet::new(),
@@ -142,8 +144,8 @@ impl Forker<'_> {
         }
         GroupedOutput::new(self.core).flush_ended(task);
         for _ in 0..BATCH {
-            self.core.requests.ask_for_words(task);
-            self.core.scheduler.count_branch();
+            ask_for_words(self.core, task);
+            self.core.parts().scheduler.count_branch();
             if let Some(flow) = self.crowded(task) {
                 return flow;
             }
@@ -151,7 +153,7 @@ impl Forker<'_> {
                 return self.joined(task);
             }
             let Some((code, next, io, remote_branch)) = next_branch(task) else {
-                self.core.requests.finish_relay(task);
+                GroupedOutput::new(self.core).finish_relay(task);
                 return self.joined(task);
             };
             let value = match next {
@@ -170,7 +172,7 @@ impl Forker<'_> {
             let slot = task.top_join().and_then(|join| join.kind.take_slot());
             let (branch, buffered) = self.begin_branch(task, "forall", &code, (value, slot), io);
             if let Some(remote_branch) = remote_branch
-                && let Some(task) = self.core.tasks.get_mut(branch)
+                && let Some(task) = self.core.parts().tasks.get_mut(branch)
             {
                 task.at = remote_branch;
             }
@@ -196,14 +198,14 @@ impl Forker<'_> {
 
     /// Delays or fails a task that cannot start another branch because of the number of tasks.
     pub(crate) fn crowded(&mut self, task: &mut Task) -> Option<Flow> {
-        if self.core.tasks.count() < CROWDED_TASKS {
+        if self.core.tasks().count() < CROWDED_TASKS {
             return None;
         }
         if !task.top_join()?.running.is_empty() {
             return Some(Flow::Wait(TaskState::Children));
         }
         // No branch of the task's own will end and make room.
-        if self.core.tasks.count() < MAX_TASKS {
+        if self.core.tasks().count() < MAX_TASKS {
             return None;
         }
         Unwinder::new(self.core).leave(task);
@@ -228,15 +230,15 @@ impl Forker<'_> {
         branch.slot = slot;
         tag_output(self.core, task, &mut branch, &word);
         iterate(self.core, &mut branch, Some(task), keyword, code, word);
-        let buffered = self.core.requests.buffer_output(task, &mut branch);
+        let buffered = GroupedOutput::new(self.core).buffer_output(task, &mut branch);
         let id = branch.id;
         if let Some(join) = task.top_join() {
             join.running.insert(id);
         }
         if let TaskState::Ready = branch.state {
-            self.core.scheduler.queue(id);
+            self.core.queue(id);
         }
-        self.core.tasks.put(branch);
+        self.core.parts().tasks.put(branch);
         (id, buffered)
     }
 
@@ -252,20 +254,19 @@ impl Forker<'_> {
 
     /// Packs a branch of the innermost `forall`, if requested.
     pub(crate) fn pack_begun(&mut self, task: &Task, word: &Value, branch: TaskId) {
-        if self.core.remote.packs_branches() {
-            let slot = self.core.tasks.get(branch).and_then(|branch| branch.slot);
+        if self.core.remote().packs_branches() {
+            let slot = self.core.tasks().get(branch).and_then(|branch| branch.slot);
             let packed = self.packer().pack(task, word, (branch, slot)).map(|(packed, _)| packed);
-            self.core.remote.keep_packed(branch, packed);
+            self.core.parts().remote.keep_packed(branch, packed);
         }
     }
-}
 
-impl Requests {
     /// Opens the descriptors shared by all branches. Branches would compete for standard input, so
     /// they read nothing unless redirected.
-    pub(crate) fn open_for_branches(&mut self, task: &mut Task) -> Flow {
+    pub(crate) fn open_for_branches(&mut self, task: &Task) -> Flow {
         let null = FdChange { descriptor: 0, source: FdSource::Null };
-        self.open(task, RedirectPhase { changes: vec![null], written: None })
+        let (operation, io) = self.core.open_io(&task.io, task, vec![null]);
+        Flow::Wait(TaskState::Opening(Opening { operation, io, written: None }))
     }
 }
 

@@ -35,7 +35,7 @@ impl Forker<'_> {
         clauses: &ForAnyClauses<DurationScale, ()>,
     ) -> Step {
         let Some(io) = task.take_opened() else {
-            return Ok(self.core.requests.open_for_branches(task));
+            return Ok(self.open_for_branches(task));
         };
         task.reverse_top(Loop::forany_values(clauses));
         let clauses = clauses.try_map(
@@ -46,13 +46,13 @@ impl Forker<'_> {
         let most = clauses.hedge_after.unwrap_or_default();
         not_zero(most)?;
         let after = match code.usual {
-            Some(key) => self.core.durations.delay(&task.program.source, key, most),
+            Some(key) => self.core.durations().delay(&task.program.source, key, most),
             None => most,
         };
         let at_most = positive(clauses.at_most, "at most")?.unwrap_or(u64::MAX);
         let items = self.items_of_any(task, code, clauses.in_order)?;
         let hedge = Hedge::new(Arc::clone(code), io, items, after, at_most);
-        self.core.requests.keep_output(task);
+        self.core.keep_output(task);
         task.enter(FrameKind::Join(Box::new(JoinFrame {
             end: code.end,
             running: BTreeSet::new(),
@@ -94,9 +94,9 @@ impl Forker<'_> {
         let (id, now) = (task.id, self.core.now());
         let Some((running, hedge)) = top_hedge(task) else { return };
         hedge.began(branch, word, buffered, now);
-        self.core.scheduler.cancel(hedge.timer.take());
+        self.core.cancel(hedge.timer.take());
         if hedge.has_more(running) {
-            hedge.timer = Some(self.core.scheduler.arm(now + hedge.after, Timer::Hedge(id)));
+            hedge.timer = Some(self.core.arm(now + hedge.after, Timer::Hedge(id)));
         }
     }
 
@@ -141,7 +141,7 @@ impl Forker<'_> {
         if !hedge.record_result(branch, result) {
             return None;
         }
-        self.core.scheduler.cancel(hedge.timer.take());
+        self.core.cancel(hedge.timer.take());
         if let Some((key, started)) = learned {
             let length = self.core.now() - started;
             let sample = Sample { length, kind: SampleKind::Success };

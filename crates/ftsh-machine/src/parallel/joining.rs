@@ -8,14 +8,15 @@ use super::{
     stages::{join_stages, stage_ended},
 };
 use crate::branches::{Failed, JoinFrame, JoinKind, Tally};
-use crate::core::Flow;
-use crate::effect::{ScopeId, TaskId};
+use crate::core::{Flow, ScopeWatch};
+use crate::effect::{Effect, ScopeId, TaskId};
 use crate::endings::{TaskEnding, TaskResidue, Thrown};
 use crate::eval::local;
 use crate::frames::{Frame, FrameKind};
 use crate::invocation::IoTable;
 use crate::items::Items;
 use crate::program::{Address, Loop};
+use crate::record::{Level, LogEvent, LogRecord};
 use crate::tasks::{Task, TaskState};
 use crate::unwind::Unwinder;
 use crate::values::Value;
@@ -31,9 +32,10 @@ impl Forker<'_> {
         io: IoTable,
         scope: ScopeId,
     ) -> Box<Task> {
-        let id = TaskId(self.core.requests.next_id());
+        let id = TaskId(self.core.next_id());
         // A loop may have a hundred thousand branches, so siblings share one context.
-        let sibling = task.top_join().and_then(|join| self.core.tasks.get(*join.running.first()?));
+        let sibling =
+            task.top_join().and_then(|join| self.core.tasks().get(*join.running.first()?));
         let inherited = match sibling {
             Some(sibling) => Arc::clone(&sibling.inherited),
             None => Arc::new(self.core.child_context(task)),
@@ -67,7 +69,7 @@ impl Forker<'_> {
     pub(crate) fn joined(&mut self, task: &mut Task) -> Flow {
         let flow = joined(task);
         if let Flow::Continue = flow {
-            self.core.requests.forget_output(task);
+            self.core.forget_output(task);
         }
         flow
     }
@@ -82,13 +84,16 @@ impl Forker<'_> {
         ending: TaskEnding,
         residue: TaskResidue,
     ) -> (Flow, Option<&'static str>) {
-        self.core.log_child_ended(task, child);
-        let is_root = self.core.remote.is_root(task.id);
+        if self.core.logs(Level::FAILURES) {
+            let record = self.core.record(task, task.line(), LogEvent::RetriesEnded(0));
+            self.core.request(Effect::Log(LogRecord { task: Some(child), ..record }));
+        }
+        let is_root = self.core.remote().is_root(task.id);
         let awaits_cleanup = matches!(task.state, TaskState::AwaitingCleanup);
         let is_good = matches!(ending, TaskEnding::Succeeded);
         let step = if is_good { None } else { self.core.branch_step(task, child, 0) };
         let Some(join) = task.top_join() else {
-            return (Flow::Throw(task.broken(JoinFrame::MISSING)), None);
+            return (Flow::broken(task, JoinFrame::MISSING), None);
         };
         join.running.remove(&child);
         if awaits_cleanup {
@@ -110,7 +115,7 @@ impl Forker<'_> {
             JoinKind::Stages(_) => {
                 let ended = stage_ended(task, ending, residue);
                 let Some(JoinKind::Stages(stages)) = task.top_join().map(|it| &mut it.kind) else {
-                    return (Flow::Throw(task.broken(JoinFrame::MISSING)), None);
+                    return (Flow::broken(task, JoinFrame::MISSING), None);
                 };
                 match stages.get_mut(index) {
                     Some(slot) => *slot = Some(ended),
@@ -155,7 +160,7 @@ fn joined(task: &mut Task) -> Flow {
         return Flow::Wait(TaskState::Children);
     }
     let Some(Frame { height, kind: FrameKind::Join(join) }) = task.frames.pop() else {
-        return Flow::Throw(task.broken(JoinFrame::MISSING));
+        return Flow::broken(task, JoinFrame::MISSING);
     };
     task.stack.truncate(height);
     let failed = match join.kind {
@@ -174,7 +179,7 @@ fn joined(task: &mut Task) -> Flow {
                 None
             }
             Some(Err(thrown)) => return Flow::Throw(thrown),
-            None => return Flow::Throw(task.broken("a hedged `forany` ends without a word")),
+            None => return Flow::broken(task, "a hedged `forany` ends without a word"),
         },
         JoinKind::Stages(stages) => join_stages(task, stages),
     };
@@ -229,6 +234,11 @@ impl Forker<'_> {
             tally.next();
             tally.began(branch, word, slot, now);
         }
-        self.core.watch_root(branch);
+        let conditions = self.core.remote().root().map(|root| root.conditions);
+        if let (Some(begun), Some(conditions)) = (self.core.tasks().get(branch), conditions) {
+            let (scope, watch) =
+                (begun.scope, ScopeWatch { conditions, owner: branch, attempt: None });
+            self.core.parts().scopes.set_watch(scope, watch);
+        }
     }
 }

@@ -20,7 +20,7 @@ impl Forker<'_> {
         stages: &Arc<[(Address, bool)]>,
         end: Address,
     ) -> Flow {
-        self.core.requests.keep_output(task);
+        self.core.keep_output(task);
         let kind = JoinKind::Stages(stages.iter().map(|_| None).collect());
         let mut pipe: Option<PipeId> = None;
         let mut children = Vec::with_capacity(stages.len());
@@ -29,7 +29,7 @@ impl Forker<'_> {
             let reader = pipe.take().map(FdSource::PipeReader);
             redirects.extend(reader.map(|source| FdChange { descriptor: 0, source }));
             if index + 1 < stages.len() {
-                let id = PipeId(self.core.requests.next_id());
+                let id = PipeId(self.core.next_id());
                 pipe = Some(id);
                 redirects.push(FdChange { descriptor: 1, source: FdSource::PipeWriter(id) });
                 if *errors {
@@ -37,15 +37,15 @@ impl Forker<'_> {
                 }
             }
             let mut stage = self.fork(task, index, *address, task.io.clone(), task.scope);
-            let operation = self.core.requests.new_operation(&stage);
-            stage.io = self.core.requests.open_io(&task.io, task, operation, redirects);
+            let operation;
+            (operation, stage.io) = self.core.open_io(&task.io, &stage, redirects);
             stage.state = TaskState::Piped(operation);
             children.push(stage);
         }
         let running = children.iter().map(|child| child.id).collect();
         task.enter(FrameKind::Join(Box::new(JoinFrame { end, running, kind })));
         for child in children {
-            self.core.tasks.put(child);
+            self.core.parts().tasks.put(child);
         }
         Flow::Wait(TaskState::Children)
     }

@@ -33,39 +33,37 @@ const EX_TEMPFAIL: i32 = 75;
 impl Dispatcher<'_> {
     /// Dispatches a branch when its turn has come.
     pub(crate) fn dispatch(&mut self, task: &mut Task) -> Flow {
-        let Some((parent, elsewhere, word)) = self.core.tasks.sender(task) else {
-            return Flow::Throw(task.broken("a branch that nobody sends"));
+        let Some((parent, elsewhere, word)) = self.core.parts().tasks.sender(task) else {
+            return Flow::broken(task, "a branch that nobody sends");
         };
         if top_remote(task).is_none() {
             task.enter(FrameKind::Remote(Box::new(RemoteFrame::new(Arc::clone(&elsewhere)))));
         }
         let engine = elsewhere.on.engine;
         let now = self.core.now();
-        let shared = self.core.remote.engine(engine);
+        let shared = self.core.engine(engine);
         if let DispatchTurn::Later(until) = shared.turn(task.id, elsewhere.most_pending, now) {
-            let timer = until.map(|until| self.core.scheduler.arm(until, Timer::Wake(task.id)));
+            let timer = until.map(|until| self.core.arm(until, Timer::Wake(task.id)));
             return Flow::Wait(TaskState::Remote(RemoteState::Waiting(timer)));
         }
-        let packed = match self.core.tasks.get(parent) {
+        let packed = match self.core.tasks().get(parent) {
             Some(parent) => self.packer().pack(parent, &word, (task.id, task.slot)),
-            None => return Flow::Throw(task.broken("a branch that nobody waits for")),
+            None => return Flow::broken(task, "a branch that nobody waits for"),
         };
         let (branch, texts) = match packed {
             Ok(packed) => packed,
             Err(why) => return Flow::Throw(not_sent(task, engine, &why.to_string())),
         };
-        let process = self.core.requests.new_process(task.id);
-        let Some(frame) = top_remote(task) else {
-            return Flow::Throw(task.broken(NOT_REMOTE));
-        };
+        let process = self.core.new_process(task);
+        let Some(frame) = top_remote(task) else { return Flow::broken(task, NOT_REMOTE) };
         (frame.texts, frame.node) = (texts, None);
-        let shared = self.core.remote.engine(engine);
+        let shared = self.core.engine(engine);
         shared.record_dispatch(process);
         let Avoided { nodes: avoid, until: avoid_until } =
             shared.nodes.avoided(&frame.shunned, now);
         frame.avoided.clone_from(&avoid);
         self.core.open_scope(task.scope);
-        self.core.requests.push(Effect::Dispatch(Box::new(Dispatch {
+        self.core.request(Effect::Dispatch(Box::new(Dispatch {
             process,
             task: task.id,
             scope: task.scope,
@@ -90,7 +88,7 @@ impl Dispatcher<'_> {
         why: AvoidReason,
     ) {
         let now = self.core.now();
-        let time = self.core.remote.engine(engine).nodes.failed(node, elapsed, now);
+        let time = self.core.engine(engine).nodes.failed(node, elapsed, now);
         let event = || LogEvent::Avoided { node: node.to_owned(), why, time };
         self.core.log(task, event, Level::STRUCTURES);
     }
@@ -112,7 +110,7 @@ impl Dispatcher<'_> {
         let now = self.core.now();
         let throw = |task: &Task, packed: Vec<PackedFailure>, trace: Option<PackedTrace>, retry| {
             let Some(mut failure) = failure(packed, &sources) else {
-                return Flow::Throw(task.broken("a record of no failure"));
+                return Flow::broken(task, "a record of no failure");
             };
             if let Some(trace) = trace {
                 Arc::make_mut(&mut failure).trace = unpack::trace(trace);
@@ -121,7 +119,7 @@ impl Dispatcher<'_> {
         };
         match ended.end {
             BranchEnd::Succeeded => {
-                self.core.remote.engine(engine).nodes.succeeded(node, elapsed);
+                self.core.engine(engine).nodes.succeeded(node, elapsed);
                 Flow::Exiting(TaskEnding::Succeeded)
             }
             BranchEnd::Exited(code) => {
@@ -160,7 +158,7 @@ impl Dispatcher<'_> {
         let place = node.map(|node| format!(" on {node}")).unwrap_or_default();
         let message = format!("the result of the branch{place} is unknown: {why}");
         let thrown = task.thrown(FailureKind::Lost, 1, message, "");
-        let Some(frame) = top_remote(task) else { return Flow::Throw(task.broken(NOT_REMOTE)) };
+        let Some(frame) = top_remote(task) else { return Flow::broken(task, NOT_REMOTE) };
         let engine = frame.elsewhere.on.engine;
         frame.lost += 1;
         let begun = frame.node.take().map_or(now, |(_, since)| since);
@@ -190,12 +188,12 @@ impl Dispatcher<'_> {
     ) -> Flow {
         let now = self.core.now();
         let thrown = not_sent(task, engine, why);
-        let Some(frame) = top_remote(task) else { return Flow::Throw(task.broken(NOT_REMOTE)) };
+        let Some(frame) = top_remote(task) else { return Flow::broken(task, NOT_REMOTE) };
         frame.failure = Some(Arc::clone(&thrown.failure));
         let delay = match blame {
             Blame::Request => return Flow::Throw(thrown),
             Blame::Node => {
-                let nodes = &self.core.remote.engine(engine).nodes;
+                let nodes = &self.core.engine(engine).nodes;
                 if let Some(node) = &node {
                     frame.shunned.add(node, now);
                 }
@@ -220,21 +218,19 @@ impl Dispatcher<'_> {
             Blame::Exclusion if frame.avoided.is_empty() => return Flow::Throw(thrown),
             Blame::Exclusion => {
                 let RemoteFrame { shunned, avoided, .. } = frame;
-                self.core.remote.engine(engine).nodes.forgive(shunned, avoided);
+                self.core.engine(engine).nodes.forgive(shunned, avoided);
                 None
             }
             Blame::Stale => return Flow::Continue,
-            Blame::Engine => {
-                Some(self.core.remote.engine(engine).record_failure(now, self.random.rng()))
-            }
+            Blame::Engine => Some(self.core.engine(engine).record_failure(now, self.random.rng())),
         };
-        let idle = self.core.remote.engine(engine).record_refusal(now);
+        let idle = self.core.engine(engine).record_refusal(now);
         let event = LogEvent::NotSent { engine, node, why: why.into(), delay, idle };
         let level = event.level();
         self.core.log(task, || event, level);
         match delay {
             Some(delay) if blame == Blame::Node => {
-                let timer = self.core.scheduler.arm(now + delay, Timer::Wake(task.id));
+                let timer = self.core.arm(now + delay, Timer::Wake(task.id));
                 Flow::Wait(TaskState::Remote(RemoteState::Waiting(Some(timer))))
             }
             _ => Flow::Continue,
@@ -243,7 +239,7 @@ impl Dispatcher<'_> {
 
     /// Handles a branch whose dispatching shell has ended, in a resumed run.
     pub(crate) fn sender_lost(&mut self, task: &mut Task, process: ProcessId) -> Flow {
-        if let Some(engine) = self.core.remote.leave(task.id, Some(process)) {
+        if let Some(engine) = self.core.parts().remote.leave(task.id, Some(process)) {
             wake_waiting(self.core, engine);
         }
         task.state = TaskState::Ready;
@@ -255,7 +251,7 @@ impl Dispatcher<'_> {
     pub(crate) fn placed(&mut self, task: &mut Task, node: &str) -> Option<EngineId> {
         let now = self.core.now();
         self.core.log(task, || LogEvent::Placed { node: node.to_owned() }, Level::STRUCTURES);
-        if let Some(tally) = self.core.tasks.tally_around(task) {
+        if let Some(tally) = self.core.parts().tasks.tally_around(task) {
             tally.placed(task.id, node);
         }
         task.since = now;
@@ -271,12 +267,12 @@ impl Dispatcher<'_> {
         process: ProcessId,
         returned: Returned,
     ) -> Flow {
-        let Some(used) = engine_of(task) else { return Flow::Throw(task.broken(NOT_REMOTE)) };
-        self.core.remote.engine(used).remove_pending(process);
+        let Some(used) = engine_of(task) else { return Flow::broken(task, NOT_REMOTE) };
+        self.core.engine(used).remove_pending(process);
         task.state = TaskState::Ready;
         match returned {
             Returned::Ended { node, elapsed, ended } => {
-                self.core.remote.engine(used).record_success();
+                self.core.engine(used).record_success();
                 self.branch_returned(task, used, &node, elapsed, *ended)
             }
             Returned::Lost { node, why } => self.branch_lost(task, node.as_deref(), &why),
@@ -305,12 +301,13 @@ impl Tasks {
 
 /// Makes the tasks waiting for an engine check their turns again.
 pub(crate) fn wake_waiting(core: &mut Core, engine: EngineId) {
-    for id in core.remote.engine(engine).wake() {
-        let Some(task) = core.tasks.get_mut(id) else { continue };
+    for id in core.engine(engine).wake() {
+        let parts = core.parts();
+        let Some(task) = parts.tasks.get_mut(id) else { continue };
         if let TaskState::Remote(RemoteState::Waiting(timer)) = task.state {
-            core.scheduler.cancel(timer);
+            parts.scheduler.cancel(timer);
             task.state = TaskState::Ready;
-            core.scheduler.queue(id);
+            parts.scheduler.queue(id);
         }
     }
 }
@@ -320,13 +317,13 @@ pub(crate) fn forget_remote(core: &mut Core, task: TaskId, remote_branch: Remote
     let process = match remote_branch {
         RemoteState::Sent(process) => Some(process),
         RemoteState::Waiting(timer) => {
-            core.scheduler.cancel(timer);
+            core.cancel(timer);
             None
         }
         RemoteState::OutOfTime => None,
     };
-    process.map(|process| core.requests.end_process(process));
-    if let Some(engine) = core.remote.leave(task, process) {
+    process.map(|process| core.end_process(process));
+    if let Some(engine) = core.parts().remote.leave(task, process) {
         wake_waiting(core, engine);
     }
 }

@@ -7,7 +7,7 @@ use bstr::BString;
 
 use crate::attempts::{TryFrame, TryPhase};
 use crate::core::Core;
-use crate::effect::{Query, TaskId};
+use crate::effect::{Query, TaskId, Watch};
 use crate::elsewhere::RemoteRoot;
 use crate::endings::{Retry, TaskEnding};
 use crate::event::Reply;
@@ -87,7 +87,7 @@ impl Packer<'_> {
         });
         let variables = variables.collect::<Result<_, _>>()?;
         let unset =
-            self.core.remote.inherited_names().filter(|name| task.variables.get(name).is_none());
+            self.core.remote().inherited_names().filter(|name| task.variables.get(name).is_none());
         let around = self.around(task, &mut texts);
         let (sources, texts) = texts.0.into_iter().unzip();
         let packed = PackedBranch {
@@ -99,7 +99,7 @@ impl Packer<'_> {
             unset: unset.map(ToString::to_string).collect(),
             arguments: task.args.to_vec(),
             directory,
-            umask: task.umask.unwrap_or(self.core.config.umask),
+            umask: task.umask.unwrap_or(self.core.config().umask),
             around,
             at: self.core.now().elapsed(),
             seed: self.random.seed_of_branch(branch.0),
@@ -123,13 +123,13 @@ impl Packer<'_> {
             is_guarded: around.is_guarded,
             inside: self.channels_around(task),
             is_retried: self.is_in_retry(task),
-            signal: self.core.scopes.signal(task.scope),
-            conditions: self.core.conditions_around(task),
+            signal: self.core.scopes().signal(task.scope),
+            conditions: self.conditions_around(task),
         }
     }
 
     fn settings(&self) -> PackedSettings {
-        let config = &self.core.config;
+        let config = &self.core.config();
         let (redacted, given, secret) = config.secrets.parts();
         PackedSettings {
             pid: config.pid,
@@ -310,18 +310,25 @@ impl Packer<'_> {
     /// Returns the channels occupied by attempts around the branches of a task.
     pub(crate) fn channels_around(&self, task: &Task) -> Vec<String> {
         let mut inside =
-            self.core.remote.root().map(|root| root.inside.clone()).unwrap_or_default();
-        let around = |frame: &TryFrame| self.core.scopes.pass(frame.scope);
-        for task in self.core.tasks.and_around(task) {
+            self.core.remote().root().map(|root| root.inside.clone()).unwrap_or_default();
+        let around = |frame: &TryFrame| self.core.scopes().pass(frame.scope);
+        for task in self.core.tasks().and_around(task) {
             inside.extend(task.tries().filter_map(around).map(|pass| pass.channel.to_string()));
         }
         inside
     }
 
+    /// Returns the conditions of all attempts around the branches of a task.
+    fn conditions_around(&self, task: &Task) -> Watch {
+        let tries = self.core.tasks().and_around(task).flat_map(Task::tries);
+        let attempts = tries.filter(|frame| frame.phase == TryPhase::Attempt);
+        attempts.fold(Watch::default(), |all, frame| all.and(frame.conditions()))
+    }
+
     /// Returns true if an attempt around the branches of a task is a retry.
     pub(crate) fn is_in_retry(&self, task: &Task) -> bool {
         let is = |frame: &TryFrame| frame.phase == TryPhase::Attempt && frame.attempt > 1;
-        self.core.remote.is_retried()
-            || self.core.tasks.and_around(task).any(|task| task.tries().any(is))
+        self.core.remote().is_retried()
+            || self.core.tasks().and_around(task).any(|task| task.tries().any(is))
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bstr::BString;
 
 use crate::config::Config;
-use crate::core::Requests;
+use crate::core::Core;
 use crate::effect::{BufferId, Directory, Effect};
 use crate::elsewhere::RemoteRoot;
 use crate::lower::lower_elsewhere;
@@ -135,16 +135,16 @@ impl RootBranch {
     pub(crate) fn enter(
         self,
         task: &mut Task,
-        requests: &mut Requests,
+        core: &mut Core,
     ) -> Result<(Arc<Loop>, Value), Unrunnable> {
         let mut variables = BTreeMap::new();
         for packed in self.variables {
-            let value = requests.value(packed.value)?;
+            let value = value(core, packed.value)?;
             let (exported, inherited) = (packed.exported, packed.inherited);
             let variable = Variable { value, exported, inherited };
             variables.insert(Name::from(packed.name.as_str()), variable);
         }
-        let word = requests.value(self.word)?;
+        let word = value(core, self.word)?;
         task.program = self.program;
         task.at = self.at;
         task.variables = Variables::of(variables, self.secrets);
@@ -156,26 +156,24 @@ impl RootBranch {
     }
 }
 
-impl Requests {
-    /// Unpacks a value. The output of a command is stored with the driver again.
-    fn value(&mut self, packed: PackedValue) -> Result<Value, Unrunnable> {
-        Ok(match packed {
-            PackedValue::Text(text) => Value::from(text),
-            PackedValue::Integer(integer) => Value::Integer(integer),
-            PackedValue::Boolean(boolean) => Value::Boolean(boolean),
-            PackedValue::Range(first, last, step) => {
-                Value::Range(Range::new(first, last, step).map_err(|_| Unrunnable::OtherProgram)?)
-            }
-            PackedValue::List(elements) => {
-                Value::List(Arc::new(list(&elements).ok_or(Unrunnable::OtherProgram)?))
-            }
-            PackedValue::Written(content) => {
-                let buffer = BufferId(self.next_id());
-                self.push(Effect::Fill(buffer, content));
-                Value::Buffer(self.handle(buffer))
-            }
-        })
-    }
+/// Unpacks a value. The output of a command is stored with the driver again.
+fn value(core: &mut Core, packed: PackedValue) -> Result<Value, Unrunnable> {
+    Ok(match packed {
+        PackedValue::Text(text) => Value::from(text),
+        PackedValue::Integer(integer) => Value::Integer(integer),
+        PackedValue::Boolean(boolean) => Value::Boolean(boolean),
+        PackedValue::Range(first, last, step) => {
+            Value::Range(Range::new(first, last, step).map_err(|_| Unrunnable::OtherProgram)?)
+        }
+        PackedValue::List(elements) => {
+            Value::List(Arc::new(list(&elements).ok_or(Unrunnable::OtherProgram)?))
+        }
+        PackedValue::Written(content) => {
+            let buffer = core.new_handle(BufferId);
+            core.request(Effect::Fill(buffer.id(), content));
+            Value::Buffer(buffer)
+        }
+    })
 }
 
 fn sources(texts: &[Text]) -> Vec<Arc<Source>> {

@@ -202,31 +202,31 @@ impl Doing {
 }
 
 /// Returns the amount of work in progress.
-pub(crate) fn in_progress(parts: &Core) -> InProgress {
+pub(crate) fn in_progress(state: &Core) -> InProgress {
     let is_open = |task: &Task| {
         join(task).and_then(|join| join.kind.relay()).is_some_and(|relay| !relay.is_done())
     };
-    let relays = parts.tasks.iter().filter(|task| is_open(task)).count();
+    let relays = state.tasks().iter().filter(|task| is_open(task)).count();
     // The branches of these tasks wait for resources of the machine, or for words.
     let asks = |task: &Task| join(task).map_or(0, |join| join.kind.requests());
-    let asking: usize = parts.tasks.iter().map(asks).sum();
+    let asking: usize = state.tasks().iter().map(asks).sum();
     InProgress {
-        tasks: parts.tasks.count(),
-        commands: parts.requests.processes(),
-        operations: parts.requests.operations().saturating_sub(relays + asking),
+        tasks: state.tasks().count(),
+        commands: state.requests().processes(),
+        operations: state.requests().operations().saturating_sub(relays + asking),
         relays,
-        scopes: parts.scopes.count(),
-        emptying: parts.scopes.emptying(),
-        timers: parts.scheduler.armed(),
+        scopes: state.scopes().count(),
+        emptying: state.scopes().emptying(),
+        timers: state.scheduler().armed(),
     }
 }
 
 /// Creates a snapshot of the run: the first `most` tasks, outer ones first, and counts of the
 /// others. `now` is the time of the snapshot.
-pub(crate) fn take_snapshot(parts: &Core, main: Option<&Task>, most: usize, now: Time) -> Status {
+pub(crate) fn take_snapshot(state: &Core, main: Option<&Task>, most: usize, now: Time) -> Status {
     let mut status = Status {
         now,
-        secrets: parts.config.secrets.clone(),
+        secrets: state.config().secrets.clone(),
         tasks: Vec::new(),
         more: BTreeMap::new(),
     };
@@ -239,25 +239,25 @@ pub(crate) fn take_snapshot(parts: &Core, main: Option<&Task>, most: usize, now:
                 JoinKind::Hedge(hedge) => Some(&*hedge.code),
                 JoinKind::Stages(_) => None,
             };
-            let children = join.running.iter().rev().filter_map(|child| parts.tasks.get(*child));
+            let children = join.running.iter().rev().filter_map(|child| state.tasks().get(*child));
             left.extend(children.map(|child| (child, code)));
         }
         if status.tasks.len() < most {
-            status.tasks.push(task_status(parts, task, code));
+            status.tasks.push(task_status(state, task, code));
         } else if join(task).is_none() {
             let (source, line) = place(task);
-            let place = (Arc::clone(source.name()), line, doing(parts, task).name());
+            let place = (Arc::clone(source.name()), line, doing(state, task).name());
             *status.more.entry(place).or_default() += 1;
         }
     }
     status
 }
 
-fn task_status(parts: &Core, task: &Task, code: Option<&Loop>) -> TaskStatus {
+fn task_status(state: &Core, task: &Task, code: Option<&Loop>) -> TaskStatus {
     let item = code.and_then(|code| {
         let value = task.variables.get(&code.variable)?.value.brief()?;
         let mut item = format!("{}={value}", code.variable);
-        parts.config.secrets.hide_in(&mut item);
+        state.config().secrets.hide_in(&mut item);
         Some(item)
     });
     let (source, line) = place(task);
@@ -275,7 +275,7 @@ fn task_status(parts: &Core, task: &Task, code: Option<&Loop>) -> TaskStatus {
         item,
         source: Arc::clone(source),
         line,
-        doing: doing(parts, task),
+        doing: doing(state, task),
         since: match &task.state {
             TaskState::Command(command) => command.started,
             _ => task.since,
@@ -286,7 +286,7 @@ fn task_status(parts: &Core, task: &Task, code: Option<&Loop>) -> TaskStatus {
     }
 }
 
-fn doing(parts: &Core, task: &Task) -> Doing {
+fn doing(state: &Core, task: &Task) -> Doing {
     match &task.state {
         TaskState::Ready => Doing::Computing,
         TaskState::Committing(Committing::Writing(..)) => Doing::Printing,
@@ -307,7 +307,7 @@ fn doing(parts: &Core, task: &Task) -> Doing {
         }
         TaskState::Sleeping(timer) => Doing::Sleeping { until: timer.due() },
         TaskState::Children | TaskState::Forking => match join(task) {
-            Some(join) => joining(parts, join),
+            Some(join) => joining(state, join),
             None => Doing::Stages,
         },
         TaskState::Remote(_) => match node(task) {
@@ -320,7 +320,7 @@ fn doing(parts: &Core, task: &Task) -> Doing {
     }
 }
 
-fn joining(parts: &Core, join: &JoinFrame) -> Doing {
+fn joining(state: &Core, join: &JoinFrame) -> Doing {
     let (keyword, code, total, done, failed) = match &join.kind {
         JoinKind::Branches { code, tally, .. } => {
             ("forall", code, tally.total(), tally.succeeded(), tally.failed())
@@ -336,12 +336,12 @@ fn joining(parts: &Core, join: &JoinFrame) -> Doing {
             let enough = clauses.at_least.filter(|_| !clauses.keep_going);
             (enough, tally.since(), tally.is_decided())
         }
-        JoinKind::Hedge(hedge) => (Some(1), parts.now(), hedge.is_won() || hedge.is_lost()),
+        JoinKind::Hedge(hedge) => (Some(1), state.now(), hedge.is_won() || hedge.is_lost()),
         JoinKind::Stages(_) => return Doing::Stages,
     };
     let (mut waiting, mut queued) = (0, 0);
     let mut soonest: Option<(Time, Arc<Failure>)> = None;
-    for child in join.running.iter().filter_map(|child| parts.tasks.get(*child)) {
+    for child in join.running.iter().filter_map(|child| state.tasks().get(*child)) {
         queued += u64::from(match child.state {
             TaskState::Entering(_) => true,
             TaskState::Remote(_) => node(child).is_none(),

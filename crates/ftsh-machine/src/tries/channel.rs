@@ -62,39 +62,37 @@ impl TryRunner<'_> {
     /// Begins the next attempt. The attempt first enters the channel of its `try`, unless an
     /// enclosing attempt already occupies the channel.
     pub(crate) fn begin_attempt(&mut self, task: &mut Task) -> Flow {
-        let Some(frame) = task.top_try() else {
-            return Flow::Throw(task.broken(TryFrame::MISSING));
-        };
+        let Some(frame) = task.top_try() else { return Flow::broken(task, TryFrame::MISSING) };
         let (line, deferred, attempt) = (frame.code.line, frame.deferred, frame.attempt + 1);
         let Some(channel) = frame.code.through.clone() else {
             return self.make_attempt(task, None);
         };
-        if self.core.tasks.is_inside(task, |frame| {
-            self.core.scopes.pass(frame.scope).is_some_and(|pass| pass.channel == channel)
-        }) || self.core.remote.is_inside(&channel)
+        if self.core.tasks().is_inside(task, |frame| {
+            self.core.scopes().pass(frame.scope).is_some_and(|pass| pass.channel == channel)
+        }) || self.core.remote().is_inside(&channel)
         {
             return self.make_attempt(task, None);
         }
         let Ok(rules) = self.definitions.rules(&channel).map(Arc::clone) else {
-            return Flow::Throw(task.broken("a channel that is declared no more"));
+            return Flow::broken(task, "a channel that is declared no more");
         };
         let is_retried = |frame: &TryFrame| frame.phase == TryPhase::Attempt && frame.attempt > 1;
         let claim = match attempt {
             // A deferred attempt has already been counted.
             _ if deferred => Claim::Inner,
             2.. => Claim::Retry,
-            _ if self.core.tasks.is_inside(task, is_retried) || self.core.remote.is_retried() => {
+            _ if self.core.tasks().is_inside(task, is_retried)
+                || self.core.remote().is_retried() =>
+            {
                 Claim::Inner
             }
             _ => Claim::First,
         };
-        let operation = self.core.requests.new_operation(task);
-        let pass = PassId(self.core.requests.next_id());
+        let operation = self.core.new_operation(task);
+        let pass = PassId(self.core.next_id());
         let entry = Entry { operation, pass, channel: Arc::clone(&channel), rules, claim, line };
-        self.core.requests.push(Effect::Enter(Box::new(entry)));
-        let Some(frame) = task.top_try() else {
-            return Flow::Throw(task.broken(TryFrame::MISSING));
-        };
+        self.core.request(Effect::Enter(Box::new(entry)));
+        let Some(frame) = task.top_try() else { return Flow::broken(task, TryFrame::MISSING) };
         frame.phase = TryPhase::Entering;
         task.scope = frame.outer_scope;
         task.since = self.core.now();
@@ -105,7 +103,7 @@ impl TryRunner<'_> {
     pub(crate) fn entered(&mut self, task: &mut Task, result: Result<Reply, Refusal>) -> Flow {
         let TaskState::Entering(entering) = std::mem::replace(&mut task.state, TaskState::Ready)
         else {
-            return Flow::Throw(task.broken("an admission that nothing waits for"));
+            return Flow::broken(task, "an admission that nothing waits for");
         };
         let Entering { pass, channel, is_queued, .. } = entering;
         match result {
@@ -139,7 +137,7 @@ impl TryRunner<'_> {
                 self.not_made(task, FailureKind::Refused, EX_TEMPFAIL, Refusal::new(message))
             }
             Err(refusal) => self.not_made(task, FailureKind::Builtin, 1, refusal),
-            Ok(_) => Flow::Throw(task.broken("no admission")),
+            Ok(_) => Flow::broken(task, "no admission"),
         }
     }
 

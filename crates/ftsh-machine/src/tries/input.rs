@@ -1,13 +1,13 @@
 //! Standard input of tries: a retry may find its input already consumed.
 
 use super::TryRunner;
-use crate::core::{Flow, Requests};
-use crate::effect::{Effect, Query};
+use crate::core::Flow;
+use crate::effect::Query;
 use crate::event::{Refusal, Reply};
 use crate::record::LogEvent;
 use crate::tasks::{Task, TaskState};
 
-impl Requests {
+impl TryRunner<'_> {
     /// Checks for the end of input at the beginning of an attempt. No check is needed if the input
     /// cannot end, or is kept for retries.
     pub(crate) fn check_input(&mut self, task: &mut Task) -> Flow {
@@ -18,14 +18,10 @@ impl Requests {
         if !may_end || one || keeps || frame.input == Some(false) {
             return Flow::Continue;
         }
-        let operation = self.new_operation(task);
-        let (directory, query) = (task.directory.clone(), Query::InputEnded(task.io.id()));
-        self.push(Effect::Query { operation, directory, query });
+        let operation = self.core.query(task, Query::InputEnded(task.io.id()));
         Flow::Wait(TaskState::CheckingInput(operation))
     }
-}
 
-impl TryRunner<'_> {
     /// Handles the result of the check. The end of input after the first attempt is logged once.
     pub(crate) fn input_checked(
         &mut self,

@@ -10,8 +10,9 @@ use super::{
     verdict::{Occasion, StopReason, Verdict},
 };
 use crate::amounts::{byte_size, length, not_zero, number, plain};
-use crate::attempts::{FutileFailures, TryFrame, TryPhase, give_up};
-use crate::core::{ChannelPass, Flow, Step};
+use crate::attempts::{FutileFailures, TryFrame, TryPhase, UsualLimit, give_up};
+use crate::core::{ChannelPass, Flow, ScopeWatch, Step};
+use crate::durations::execution::LimitedExecution;
 use crate::effect::Effect;
 use crate::endings::{Retry, Thrown};
 use crate::frames::FrameKind;
@@ -51,20 +52,23 @@ impl TryRunner<'_> {
         // `every` of zero means the usual delays.
         clauses.every = clauses.every.filter(|every| !every.is_zero());
         let directories = pop_directories(task, code.directories)?;
-        let policy = clauses.backoff.as_ref().unwrap_or(&self.core.config.backoff).clone();
+        let policy = clauses.backoff.as_ref().unwrap_or(&self.core.config().backoff).clone();
         let source = &task.program.source;
         let usual = code.usual.zip(clauses.each);
-        let usual = usual.map(|(key, most)| Box::new(self.core.begin_usual(source, key, most)));
+        let usual = usual.map(|(key, most)| {
+            let samples = self.core.durations().samples(source, key);
+            let execution = LimitedExecution::new(&samples, most);
+            Box::new(UsualLimit { key, execution, resumed_attempt: None })
+        });
         let enclosing = self.core.deadline_of(task);
         let own = Deadline::of_limit(self.core.now(), clauses.time);
         if let Some(channel) = &code.through {
             self.definitions.rules(channel)?;
         }
         task.frames.pop();
-        let id = self.core.requests.next_id();
+        let id = self.core.next_id();
         let cut = Timer::Deadline { task: task.id, id };
-        let deadline_timer =
-            (own < enclosing).then(|| self.core.scheduler.arm(own.timer_moment(), cut));
+        let deadline_timer = (own < enclosing).then(|| self.core.arm(own.timer_moment(), cut));
         let frame = TryFrame {
             id,
             code: Arc::clone(code),
@@ -128,40 +132,40 @@ impl TryRunner<'_> {
     pub(crate) fn make_attempt(&mut self, task: &mut Task, pass: Option<ChannelPass>) -> Flow {
         self.begin_counting(task);
         let (id, now) = (task.id, self.core.now());
-        let Some(frame) = task.top_try() else {
-            return Flow::Throw(task.broken(TryFrame::MISSING));
-        };
+        let Some(frame) = task.top_try() else { return Flow::broken(task, TryFrame::MISSING) };
         let scope = self.core.new_scope(Some(frame.outer_scope));
-        self.core.scopes.set_pass(scope, pass);
+        self.core.parts().scopes.set_pass(scope, pass);
         if let Some(signal) = frame.clauses.signal {
-            self.core.scopes.set_signal(scope, signal);
+            self.core.parts().scopes.set_signal(scope, signal);
         }
-        self.core.watch_attempt(scope, id, frame);
+        let (conditions, attempt) = (frame.conditions(), Some(frame.id));
+        self.core.parts().scopes.set_watch(scope, ScopeWatch { conditions, owner: id, attempt });
         frame.phase = TryPhase::Attempt;
         frame.scope = scope;
         let limit = Deadline::of_limit(now, frame.clauses.each);
         frame.attempt_deadline = frame.deadline.min(limit);
         if limit < frame.deadline {
             let timer = Timer::EachAttempt { task: id, id: frame.id };
-            frame.attempt_timer = Some(self.core.scheduler.arm(limit.timer_moment(), timer));
+            frame.attempt_timer = Some(self.core.arm(limit.timer_moment(), timer));
         }
         let (body, began_in) = (frame.code.body, frame.began_in.clone());
         task.return_to(&began_in);
         task.scope = scope;
         task.jump(body);
-        self.core.requests.check_input(task)
+        self.check_input(task)
     }
 
     /// Handles the success of the body.
     pub(crate) fn try_succeeded(&mut self, task: &mut Task) -> Flow {
-        let Some(frame) = task.top_try() else {
-            return Flow::Throw(task.broken(TryFrame::MISSING));
-        };
+        let Some(frame) = task.top_try() else { return Flow::broken(task, TryFrame::MISSING) };
         let (attempt, end, line) = (frame.attempt, frame.code.end, frame.code.line);
         if !frame.code.is_limit {
             self.core.log_at(task, line, || LogEvent::TrySucceeded(attempt), Level::STRUCTURES);
         }
-        self.core.try_learns(task);
+        let source = Arc::clone(&task.program.source);
+        if let Some(frame) = task.top_try() {
+            self.core.learn(&source, frame, true);
+        }
         Unwinder::new(self.core).leave(task);
         task.jump(end);
         Flow::Continue
@@ -170,9 +174,7 @@ impl TryRunner<'_> {
     /// Continues after a failed attempt or condition, once its scope is empty.
     pub(crate) fn attempt_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
         let now = self.core.now();
-        let Some(frame) = task.top_try() else {
-            return Flow::Throw(task.broken(TryFrame::MISSING));
-        };
+        let Some(frame) = task.top_try() else { return Flow::broken(task, TryFrame::MISSING) };
         if frame.code.is_limit && thrown.retry != Retry::BrokenPipe {
             return Unwinder::new(self.core).limit_failed(task, thrown);
         }
@@ -182,7 +184,7 @@ impl TryRunner<'_> {
             Unwinder::new(self.core).leave_cut(task);
             return Flow::Throw(thrown);
         }
-        self.core.scheduler.cancel(frame.attempt_timer.take());
+        self.core.cancel(frame.attempt_timer.take());
         frame.failure = Some(thrown.failure);
         if !matches!(verdict, Verdict::Defer(_)) {
             frame.first_failed.get_or_insert(now);
@@ -194,9 +196,7 @@ impl TryRunner<'_> {
     pub(crate) fn try_again(&mut self, task: &mut Task) -> Step {
         let again = task.pop()?.boolean().map_err(Suspend::from)?;
         self.core.log(task, || LogEvent::Condition(again), Level::STRUCTURES);
-        let Some(frame) = task.top_try() else {
-            return Ok(Flow::Throw(task.broken(TryFrame::MISSING)));
-        };
+        let Some(frame) = task.top_try() else { return Ok(Flow::broken(task, TryFrame::MISSING)) };
         let verdict = frame.attempts(self.core.now()).verdict(Occasion::Condition(again));
         let (scope, outer) = (frame.scope, frame.outer_scope);
         self.core.hand_over(scope, outer);
@@ -205,11 +205,9 @@ impl TryRunner<'_> {
 
     /// Applies a decision about the next attempt, after the failure in the frame.
     fn apply_verdict(&mut self, task: &mut Task, verdict: Verdict) -> Flow {
-        let Some(frame) = task.top_try() else {
-            return Flow::Throw(task.broken(TryFrame::MISSING));
-        };
+        let Some(frame) = task.top_try() else { return Flow::broken(task, TryFrame::MISSING) };
         let Some(mut failure) = frame.failure.clone() else {
-            return Flow::Throw(task.broken(NO_FAILURE));
+            return Flow::broken(task, NO_FAILURE);
         };
         match (verdict, frame.code.condition) {
             (Verdict::Ask, Some(condition)) => {
@@ -236,9 +234,7 @@ impl TryRunner<'_> {
     /// Continues without another attempt, because the channel has no budget.
     pub(crate) fn without_budget(&mut self, task: &mut Task, failure: Arc<Failure>) -> Flow {
         let now = self.core.now();
-        let Some(frame) = task.top_try() else {
-            return Flow::Throw(task.broken(TryFrame::MISSING));
-        };
+        let Some(frame) = task.top_try() else { return Flow::broken(task, TryFrame::MISSING) };
         let verdict = frame.attempts(now).verdict(Occasion::NoBudget);
         frame.failure = Some(failure);
         self.apply_verdict(task, verdict)
@@ -247,9 +243,7 @@ impl TryRunner<'_> {
     /// Waits before the next attempt, or fails if no attempt fits.
     fn delay(&mut self, task: &mut Task) -> Flow {
         let now = self.core.now();
-        let Some(frame) = task.top_try() else {
-            return Flow::Throw(task.broken(TryFrame::MISSING));
-        };
+        let Some(frame) = task.top_try() else { return Flow::broken(task, TryFrame::MISSING) };
         let next = match frame.clauses.every {
             Some(every) => {
                 let next = now.max(frame.attempt_started + every);
@@ -281,9 +275,7 @@ impl TryRunner<'_> {
     /// policy.
     fn defer(&mut self, task: &mut Task, by: Duration) -> Flow {
         let now = self.core.now();
-        let Some(frame) = task.top_try() else {
-            return Flow::Throw(task.broken(TryFrame::MISSING));
-        };
+        let Some(frame) = task.top_try() else { return Flow::broken(task, TryFrame::MISSING) };
         let delay =
             deferral(by, frame.deadline.remaining(now).unwrap_or(Duration::MAX), self.random.rng());
         (frame.last, frame.deferred) = (false, true);
@@ -308,24 +300,22 @@ impl TryRunner<'_> {
         } else {
             Level::STRUCTURES
         };
-        if self.core.config.log_level >= level {
+        if self.core.logs(level) {
             let record = LogRecord { level, ..self.core.record(task, line, event()) };
-            self.core.requests.push(Effect::Log(record));
+            self.core.request(Effect::Log(record));
         }
     }
 
     /// Waits in the scope around the attempts.
     fn wait_until(&mut self, task: &mut Task, next: Time) -> Flow {
-        let Some(frame) = task.top_try() else {
-            return Flow::Throw(task.broken(TryFrame::MISSING));
-        };
+        let Some(frame) = task.top_try() else { return Flow::broken(task, TryFrame::MISSING) };
         frame.phase = TryPhase::Delay;
         task.scope = frame.outer_scope;
         if next <= self.core.now() {
             return self.begin_attempt(task);
         }
         task.since = self.core.now();
-        Flow::Wait(TaskState::Sleeping(self.core.scheduler.arm(next, Timer::Wake(task.id))))
+        Flow::Wait(TaskState::Sleeping(self.core.arm(next, Timer::Wake(task.id))))
     }
 }
 

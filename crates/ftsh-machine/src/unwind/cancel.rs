@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use super::Unwinder;
+use crate::atomic::Committer;
 use crate::attempts::{TryFrame, TryPhase};
 use crate::channels::Passed;
 use crate::core::{Breach, Flow};
 use crate::endings::{Logged, Retry, Thrown};
 use crate::frames::FrameKind;
-use crate::grouped_output::halt_flush;
+use crate::grouped_output::{GroupedOutput, halt_flush};
 use crate::outcome::{Failure, FailureKind};
 use crate::record::Level;
 use crate::remote::forget_remote;
-use crate::supply::leave_gate;
+use crate::supply::{leave_gate, leave_words};
 use crate::tasks::{AfterEmptied, Task, TaskState, Tasks};
 use crate::transactions::Committing;
 
@@ -25,7 +26,7 @@ impl Unwinder<'_> {
             .position(|frame| matches!(&frame.kind, FrameKind::Try(frame) if frame.id == id));
         let Some(position) = position else { return Flow::keep_waiting(task) };
         let innermost = position + 1 == task.frames.len();
-        if self.core.tasks.is_being_cut(task, position + 1) {
+        if self.core.tasks().is_being_cut(task, position + 1) {
             return Flow::keep_waiting(task);
         }
         // An attempt that already failed keeps its failure, and has nothing left to cut.
@@ -34,7 +35,7 @@ impl Unwinder<'_> {
             return Flow::keep_waiting(task);
         }
         let Some(FrameKind::Try(frame)) = task.frames.get(position).map(|frame| &frame.kind) else {
-            return Flow::Throw(task.broken(TryFrame::MISSING));
+            return Flow::broken(task, TryFrame::MISSING);
         };
         let (scope, phase, last) = (frame.scope, frame.phase, frame.failure.clone());
         let limit = match by {
@@ -63,7 +64,7 @@ impl Unwinder<'_> {
                     self.halt_task(task);
                     return self.try_failed(task, failure);
                 }
-                self.core.scopes.note_passed(scope, Passed::Failed);
+                self.core.parts().scopes.note_passed(scope, Passed::Failed);
                 if let (Cut::Attempt, Some(FrameKind::Try(frame))) =
                     (by, task.frames.get_mut(position).map(|frame| &mut frame.kind))
                 {
@@ -102,53 +103,53 @@ impl Unwinder<'_> {
             | TaskState::ReadingOutput(operation, _)
             | TaskState::Committing(Committing::Files(operation) | Committing::Filled(operation)) =>
             {
-                self.core.requests.abandon(operation);
+                self.core.abandon(operation);
             }
-            TaskState::OpeningView(opening) => self.core.requests.abandon(opening.operation),
+            TaskState::OpeningView(opening) => self.core.abandon(opening.operation),
             TaskState::Beginning(beginning) => {
-                self.core.requests.abandon(beginning.operation);
-                self.core.requests.leave_tee(&beginning.transaction.kind);
+                self.core.abandon(beginning.operation);
+                Committer::new(self.core).leave_tee(&beginning.transaction.kind);
             }
-            TaskState::CommittingFiles(commit) => self.core.requests.abandon(commit.operation),
+            TaskState::CommittingFiles(commit) => self.core.abandon(commit.operation),
             // The relay ends with the transaction.
             TaskState::Committing(Committing::Relay(relay)) => {
-                self.core.requests.end_operation(relay);
+                self.core.parts().requests.end_operation(relay);
             }
             TaskState::Committing(Committing::Writing(process, _)) => {
-                self.core.requests.end_process(process);
+                self.core.end_process(process);
             }
-            TaskState::Entering(entering) => self.core.requests.abandon(entering.operation),
+            TaskState::Entering(entering) => self.core.abandon(entering.operation),
             TaskState::Opening(opening) => {
-                self.core.requests.abandon(opening.operation);
+                self.core.abandon(opening.operation);
                 if let Some(written) = opening.written {
                     written.abandon(&mut task.variables);
                 }
             }
             TaskState::Command(command) => {
-                self.core.requests.end_process(command.process);
+                self.core.end_process(command.process);
                 if let Some(written) = command.written {
                     written.abandon(&mut task.variables);
                 }
             }
             TaskState::Remote(remote_branch) => forget_remote(self.core, task.id, remote_branch),
-            TaskState::Sleeping(key) => self.core.scheduler.cancel([key]),
+            TaskState::Sleeping(key) => self.core.cancel([key]),
             TaskState::Children | TaskState::Forking => {
                 if let Some(process) = halt_flush(task) {
-                    self.core.requests.end_process(process);
+                    self.core.end_process(process);
                 }
-                self.core.requests.leave_relay(task.top_join());
-                self.core.requests.leave_words(task.top_join());
+                GroupedOutput::new(self.core).leave_relay(task.top_join());
+                leave_words(self.core, task.top_join());
                 leave_gate(self.core, task);
                 // The timer ends now. The structure remains while branches clean up, but starts no
                 // more branches.
-                self.core.scheduler.cancel(task.top_join().and_then(|join| join.timer()));
+                self.core.cancel(task.top_join().and_then(|join| join.timer()));
             }
             TaskState::Emptying(scope, _) => {
-                self.core.scopes.forget_wait(scope);
+                self.core.parts().scopes.forget_wait(scope);
             }
             TaskState::AwaitingCleanup => {
                 if let Some(process) = halt_flush(task) {
-                    self.core.requests.end_process(process);
+                    self.core.end_process(process);
                 }
             }
             TaskState::Ready | TaskState::Cleaning => {}

@@ -36,10 +36,10 @@ impl Unwinder<'_> {
         failure: &Arc<Failure>,
         after: AfterEmptied,
     ) -> Flow {
-        let share = self.core.config.kill_timeout / 2;
+        let share = self.core.config().kill_timeout / 2;
         let cut =
             Cancellation { emptied: Some(scope), ..self.cancellation(keep, scope, failure, after) };
-        if !share.is_zero() && self.core.tasks.has_group_in_progress(task, keep) {
+        if !share.is_zero() && self.core.tasks().has_group_in_progress(task, keep) {
             return self.defer_cut(task, cut);
         }
         self.cut_at_once(task, cut)
@@ -61,8 +61,8 @@ impl Unwinder<'_> {
             scope,
             since: self.core.now(),
             limit: Deadline::NONE,
-            signal: self.core.scopes.signal(scope),
-            grace: self.core.config.kill_timeout / 2,
+            signal: self.core.scopes().signal(scope),
+            grace: self.core.config().kill_timeout / 2,
             timer: None,
             waits: false,
         }
@@ -70,9 +70,9 @@ impl Unwinder<'_> {
 
     /// Executes a cut, also of running `finally` groups.
     pub(crate) fn cut_at_once(&mut self, task: &mut Task, mut cut: Cancellation) -> Flow {
-        self.core.scheduler.cancel(cut.timer.take());
-        let share = self.core.config.kill_timeout / 2;
-        let (scope, ends) = (cut.scope, cut.since + self.core.config.kill_timeout);
+        self.core.cancel(cut.timer.take());
+        let share = self.core.config().kill_timeout / 2;
+        let (scope, ends) = (cut.scope, cut.since + self.core.config().kill_timeout);
         let left = ends - self.core.now();
         if share.is_zero() || !self.prepare_cleanup(task, cut.keep, cut.reason()) {
             self.drop_structures(task, cut.keep, cut.reason());
@@ -81,7 +81,7 @@ impl Unwinder<'_> {
         }
         cut.limit =
             if std::mem::take(&mut cut.waits) { Deadline::at(ends) } else { Deadline::NONE };
-        cut.scope = self.core.scopes.scope_around(scope).unwrap_or(ScopeId::SCRIPT);
+        cut.scope = self.core.scopes().scope_around(scope).unwrap_or(ScopeId::SCRIPT);
         self.empty_within(task, scope, left.min(share), AfterEmptied::Clean(Box::new(cut)))
     }
 
@@ -108,7 +108,7 @@ impl Unwinder<'_> {
         failure: &Arc<Failure>,
         after: AfterEmptied,
     ) -> Flow {
-        let share = self.core.config.kill_timeout / 2;
+        let share = self.core.config().kill_timeout / 2;
         let has_groups = !share.is_zero() && self.prepare_cleanup(task, keep, failure.reason());
         if !has_groups {
             self.drop_structures(task, keep, failure.reason());
@@ -125,7 +125,7 @@ impl Unwinder<'_> {
     /// run. Running groups are cut short. Returns false if there is no such group.
     fn prepare_cleanup(&mut self, task: &mut Task, keep: usize, why: KindAndCode) -> bool {
         for id in task.children() {
-            if let Some(child) = self.core.tasks.take(id) {
+            if let Some(child) = self.core.parts().tasks.take(id) {
                 self.prepare_child_cleanup(task, child, why);
             }
         }
@@ -134,8 +134,8 @@ impl Unwinder<'_> {
         for frame in task.frames.iter_mut().skip(keep) {
             match &mut frame.kind {
                 FrameKind::Try(frame) => {
-                    self.core.scheduler.cancel(frame.deadline_timer.take());
-                    self.core.scheduler.cancel(frame.attempt_timer.take());
+                    self.core.cancel(frame.deadline_timer.take());
+                    self.core.cancel(frame.attempt_timer.take());
                 }
                 FrameKind::Finally(group) => group.cut = true,
                 _ => {}
@@ -166,7 +166,7 @@ impl Unwinder<'_> {
         let failure = child.cut_short(why);
         if self.prepare_cleanup(&mut child, 0, why) {
             child.state = TaskState::AwaitingCleanup;
-            self.core.tasks.put(child);
+            self.core.parts().tasks.put(child);
         } else {
             self.core.branch_ended(task, (child.id, child.attempts), failure);
             if let Some(join) = task.top_join() {
@@ -181,20 +181,19 @@ impl Unwinder<'_> {
         task: &mut Task,
         mut cancellation: Cancellation,
     ) -> Flow {
-        let share = self.core.config.kill_timeout / 2;
+        let share = self.core.config().kill_timeout / 2;
         cancellation.limit = cancellation.limit.min(Deadline::at(self.core.now() + share));
-        cancellation.grace =
-            cancellation.since + self.core.config.kill_timeout - cancellation.limit.timer_moment();
+        cancellation.grace = cancellation.since + self.core.config().kill_timeout
+            - cancellation.limit.timer_moment();
         cancellation.scope = self.core.new_scope(Some(cancellation.scope));
-        self.core.scopes.set_signal(cancellation.scope, cancellation.signal);
+        self.core.parts().scopes.set_signal(cancellation.scope, cancellation.signal);
         cancellation.emptied.get_or_insert(cancellation.scope);
         if cancellation.limit.is_past(self.core.now()) {
             self.drop_structures(task, cancellation.keep, cancellation.reason());
             return self.end_cleanup(task, cancellation);
         }
         let timer = Timer::Cleaning { task: task.id, keep: cancellation.keep };
-        cancellation.timer =
-            Some(self.core.scheduler.arm(cancellation.limit.timer_moment(), timer));
+        cancellation.timer = Some(self.core.arm(cancellation.limit.timer_moment(), timer));
         task.cancellations.push(cancellation);
         self.continue_cleanup(task)
     }
@@ -204,7 +203,7 @@ impl Unwinder<'_> {
         let keep = match task.cancellations.last() {
             Some(cut) if cut.waits => return self.resume_cut(task),
             Some(cancellation) => cancellation.keep,
-            None => return Flow::Throw(task.broken(NOT_CANCELED)),
+            None => return Flow::broken(task, NOT_CANCELED),
         };
         while task.frames.len() > keep {
             if task.top_join().is_some_and(|join| !join.running.is_empty()) {
@@ -225,7 +224,7 @@ impl Unwinder<'_> {
         }
         match task.cancellations.pop() {
             Some(cancellation) => self.end_cleanup(task, cancellation),
-            None => Flow::Throw(task.broken(NOT_CANCELED)),
+            None => Flow::broken(task, NOT_CANCELED),
         }
     }
 
@@ -233,7 +232,7 @@ impl Unwinder<'_> {
     fn clean_up_children(&mut self, task: &Task) {
         let Some(cancellation) = task.cancellations.last() else { return };
         for id in task.children() {
-            let Some(child) = self.core.tasks.get_mut(id) else { continue };
+            let Some(child) = self.core.parts().tasks.get_mut(id) else { continue };
             if !matches!(child.state, TaskState::AwaitingCleanup) {
                 continue;
             }
@@ -258,14 +257,14 @@ impl Unwinder<'_> {
                 waits: false,
             });
             child.state = TaskState::Cleaning;
-            self.core.scheduler.queue(id);
+            self.core.queue(id);
         }
     }
 
     /// Ends a cleanup after all groups have run or their time has passed. Processes left by the
     /// groups are killed.
     fn end_cleanup(&mut self, task: &mut Task, cancellation: Cancellation) -> Flow {
-        self.core.scheduler.cancel(cancellation.timer);
+        self.core.cancel(cancellation.timer);
         restore(task);
         let Some(emptied) = cancellation.emptied else {
             return self.emptied(task, cancellation.after);
@@ -274,7 +273,7 @@ impl Unwinder<'_> {
         // groups.
         let scope = if emptied == ScopeId::SCRIPT { emptied } else { cancellation.scope };
         if matches!(cancellation.after, AfterEmptied::Finish(Outcome::Interrupted(_))) {
-            self.core.scopes.interrupt(scope);
+            self.core.parts().scopes.interrupt(scope);
         }
         self.empty_within(task, scope, cancellation.grace, cancellation.after)
     }
@@ -282,7 +281,7 @@ impl Unwinder<'_> {
     /// Forgets inner cleanups, replaced by a new cancellation.
     fn drop_cancellations(&mut self, task: &mut Task, keep: usize) {
         let over = task.cancellations.extract_if(.., |cancellation| cancellation.keep >= keep);
-        self.core.scheduler.cancel(over.filter_map(|cancellation| cancellation.timer));
+        self.core.cancel(over.filter_map(|cancellation| cancellation.timer));
     }
 
     /// Hastens the end of the run, skipping the remaining groups; kills at once if `kills`.
@@ -311,7 +310,7 @@ impl Unwinder<'_> {
     /// interrupted group is logged.
     pub(crate) fn drop_structures(&mut self, task: &mut Task, keep: usize, why: KindAndCode) {
         for child in task.children() {
-            if let Some(mut child) = self.core.tasks.take(child) {
+            if let Some(mut child) = self.core.parts().tasks.take(child) {
                 self.log_canceled(&child);
                 let failure = child.cut_short(why);
                 self.drop_structures(&mut child, 0, why);

@@ -52,14 +52,12 @@ impl Unwinder<'_> {
     /// Ends everything inside a cut except for running `finally` groups, which receive their share
     /// of time.
     pub(crate) fn defer_cut(&mut self, task: &mut Task, mut cut: Cancellation) -> Flow {
-        let limit = Deadline::at(cut.since + self.core.config.kill_timeout / 2);
+        let limit = Deadline::at(cut.since + self.core.config().kill_timeout / 2);
         let limit = self.supersede(task, cut.keep, limit);
         cut.waits = true;
         cut.limit = limit;
         cut.timer = Some(
-            self.core
-                .scheduler
-                .arm(limit.timer_moment(), Timer::Cleaning { task: task.id, keep: cut.keep }),
+            self.core.arm(limit.timer_moment(), Timer::Cleaning { task: task.id, keep: cut.keep }),
         );
         let (keep, scope, why) = (cut.keep, cut.scope, cut.reason());
         let place = task.cancellations.partition_point(|cancellation| cancellation.keep < keep);
@@ -73,7 +71,7 @@ impl Unwinder<'_> {
     /// Executes a deferred cut, unless a group is still running.
     pub(crate) fn resume_cut(&mut self, task: &mut Task) -> Flow {
         match task.cancellations.pop_if(|cut| cut.waits) {
-            Some(cut) if self.core.tasks.has_group_in_progress(task, cut.keep) => {
+            Some(cut) if self.core.tasks().has_group_in_progress(task, cut.keep) => {
                 task.cancellations.push(cut);
                 Flow::Wait(TaskState::AwaitingCleanup)
             }
@@ -94,11 +92,11 @@ impl Unwinder<'_> {
         }
         let mut next = task.parent;
         while let Some((id, _)) = next {
-            let Some(owner) = self.core.tasks.get_mut(id) else { break };
+            let Some(owner) = self.core.parts().tasks.get_mut(id) else { break };
             next = owner.parent;
             if owner.cancellations.last().is_some_and(|cut| cut.waits) {
                 owner.state = TaskState::Cleaning;
-                self.core.scheduler.queue(id);
+                self.core.queue(id);
                 break;
             }
         }
@@ -113,7 +111,7 @@ impl Unwinder<'_> {
         let concerns =
             |cut: &mut Cancellation| cut.keep >= keep && inside.is_none_or(|at| cut.keep <= at);
         let over: Vec<Cancellation> = task.cancellations.extract_if(.., concerns).collect();
-        self.core.scheduler.cancel(over.iter().filter_map(|cut| cut.timer));
+        self.core.cancel(over.iter().filter_map(|cut| cut.timer));
         over.iter().map(|cut| cut.limit).fold(limit, Deadline::min)
     }
 
@@ -130,11 +128,11 @@ impl Unwinder<'_> {
             return spared.extend(self.limit_group(task, keep + at, limit));
         }
         for id in task.children() {
-            let Some(mut child) = self.core.tasks.take(id) else { continue };
-            if self.core.tasks.has_group_in_progress(&child, 0) {
+            let Some(mut child) = self.core.parts().tasks.take(id) else { continue };
+            if self.core.tasks().has_group_in_progress(&child, 0) {
                 let limit = self.supersede(&mut child, 0, limit);
                 self.spare_groups(&mut child, 0, (limit, why), spared);
-                self.core.tasks.put(child);
+                self.core.parts().tasks.put(child);
             } else {
                 self.prepare_child_cleanup(task, child, why);
             }
@@ -172,12 +170,12 @@ impl Unwinder<'_> {
         }
         let mut inherited = None;
         for child in task.children() {
-            let Some(mut child) = self.core.tasks.take(child) else { continue };
+            let Some(mut child) = self.core.parts().tasks.take(child) else { continue };
             let inherited =
                 inherited.get_or_insert_with(|| Arc::new(self.core.child_context(task)));
             child.inherited = Arc::clone(inherited);
             self.limit_tries(&mut child, 0, around);
-            self.core.tasks.put(child);
+            self.core.parts().tasks.put(child);
         }
     }
 
@@ -186,10 +184,10 @@ impl Unwinder<'_> {
         let own = Deadline::of_limit(frame.started, frame.clauses.time);
         frame.deadline = own.min(around);
         if own >= around {
-            self.core.scheduler.cancel(frame.deadline_timer.take());
+            self.core.cancel(frame.deadline_timer.take());
         } else if frame.deadline_timer.is_none() {
             let timer = Timer::Deadline { task, id: frame.id };
-            frame.deadline_timer = Some(self.core.scheduler.arm(own.timer_moment(), timer));
+            frame.deadline_timer = Some(self.core.arm(own.timer_moment(), timer));
         }
         if frame.phase != TryPhase::Attempt {
             return frame.present_deadline();
@@ -197,10 +195,10 @@ impl Unwinder<'_> {
         let each = Deadline::of_limit(frame.attempt_started, frame.clauses.each);
         frame.attempt_deadline = each.min(frame.deadline);
         if each >= frame.deadline {
-            self.core.scheduler.cancel(frame.attempt_timer.take());
+            self.core.cancel(frame.attempt_timer.take());
         } else if frame.attempt_timer.is_none() {
             let timer = Timer::EachAttempt { task, id: frame.id };
-            frame.attempt_timer = Some(self.core.scheduler.arm(each.timer_moment(), timer));
+            frame.attempt_timer = Some(self.core.arm(each.timer_moment(), timer));
         }
         frame.present_deadline()
     }

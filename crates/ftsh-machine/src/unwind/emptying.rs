@@ -11,7 +11,7 @@ use crate::tasks::{AfterEmptied, Task, TaskState};
 impl Unwinder<'_> {
     /// Empties a scope of a task, then continues with `after`.
     pub(crate) fn empty(&mut self, task: &mut Task, scope: ScopeId, after: AfterEmptied) -> Flow {
-        self.empty_within(task, scope, self.core.config.kill_timeout, after)
+        self.empty_within(task, scope, self.core.config().kill_timeout, after)
     }
 
     /// Empties a scope like `empty`, with another time from the first signal to SIGKILL.

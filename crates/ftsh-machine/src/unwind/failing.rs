@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Unwinder;
+use crate::atomic::Committer;
 use crate::attempts::TryFrame;
 use crate::core::Flow;
 use crate::effect::Effect;
@@ -33,15 +34,15 @@ impl Unwinder<'_> {
 
     fn try_ended(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
         let Some(Frame { height, kind: FrameKind::Try(mut frame) }) = task.frames.pop() else {
-            return Flow::Throw(task.broken(TryFrame::MISSING));
+            return Flow::broken(task, TryFrame::MISSING);
         };
         task.stack.truncate(height);
         self.core.learn(&task.program.source, &mut frame, false);
-        self.core.scheduler.cancel(frame.deadline_timer);
-        self.core.scheduler.cancel(frame.attempt_timer);
+        self.core.cancel(frame.deadline_timer);
+        self.core.cancel(frame.attempt_timer);
         task.scope = frame.outer_scope;
         task.return_to(&frame.began_in);
-        self.core.requests.end_replay(frame.replay.take());
+        Committer::new(self.core).end_replay(frame.replay.take());
         let tried = frame.tried(&task.program.source, self.core.now());
         let (line, attempts, elapsed) = (tried.line, tried.attempts, tried.elapsed);
         if !frame.code.is_limit {
@@ -49,14 +50,14 @@ impl Unwinder<'_> {
             failure.tries.push(tried);
             thrown.failure = Arc::new(failure);
         }
-        let uncaught = self.core.config.log_level > Level::NOTHING
+        let uncaught = self.core.config().log_level > Level::NOTHING
             && frame.code.catch.is_none()
-            && self.core.tasks.is_uncaught(task, &thrown);
+            && self.core.tasks().is_uncaught(task, &thrown);
         thrown.logged = Logged::from_uncaught(uncaught);
         let level = Level::of_failure(uncaught);
         // A contained failure of a `limit` is logged where it happens.
         let is_news = uncaught || !frame.code.is_limit;
-        if is_news && self.core.config.log_level >= level {
+        if is_news && self.core.logs(level) {
             let failure = Box::new(Failure::clone(&thrown.failure));
             let event = if frame.code.is_limit {
                 LogEvent::EndedBy(failure)
@@ -64,7 +65,7 @@ impl Unwinder<'_> {
                 LogEvent::TryFailed { failure, attempts, elapsed }
             };
             let record = LogRecord { level, uncaught, ..self.core.record(task, line, event) };
-            self.core.requests.push(Effect::Log(record));
+            self.core.request(Effect::Log(record));
         }
         self.catch(task, &frame.code, thrown)
     }
@@ -85,7 +86,7 @@ impl Unwinder<'_> {
             Some((address, line)) => {
                 self.core.log_at(task, line, || LogEvent::Catch, Level::STRUCTURES);
                 task.note_caught(&thrown.failure);
-                self.core.requests.forget_output(task);
+                self.core.forget_output(task);
                 task.enter(FrameKind::Catch(thrown.failure));
                 task.jump(address);
                 Flow::Continue

@@ -28,7 +28,7 @@ impl Unwinder<'_> {
     /// Handles the regular end of such a `try`, or of its `catch`.
     pub(crate) fn run_finally(&mut self, task: &mut Task) -> Flow {
         let Some(Frame { kind: FrameKind::Guard(guard), .. }) = task.frames.pop() else {
-            return Flow::Throw(task.broken(NO_GUARD));
+            return Flow::broken(task, NO_GUARD);
         };
         let then = Continuation::To(guard.code.end);
         self.begin_finally(task, *guard, then)
@@ -64,7 +64,7 @@ impl Unwinder<'_> {
         let scope = self.core.new_scope(Some(outer_scope));
         // A canceled group may outlive the attempt around it.
         if let Some(view) = task.view() {
-            self.core.scopes.set_view(scope, view.clone());
+            self.core.parts().scopes.set_view(scope, view.clone());
         }
         let code = guard.code;
         self.core.log_at(task, code.line, || LogEvent::Finally, Level::STRUCTURES);
@@ -90,9 +90,7 @@ impl Unwinder<'_> {
     /// Handles the success of a group. Processes left running are kept, unless the task is
     /// canceled, and the task continues as decided before.
     pub(crate) fn end_finally(&mut self, task: &mut Task) -> Step {
-        let Some(frame) = top_group(task) else {
-            return Ok(Flow::Throw(task.broken(NO_GUARD)));
-        };
+        let Some(frame) = top_group(task) else { return Ok(Flow::broken(task, NO_GUARD)) };
         task.scope = frame.outer_scope;
         if frame.spared {
             return Ok(self.spared_group_ended(task, frame.then.failure()));
@@ -111,7 +109,7 @@ impl Unwinder<'_> {
 
     /// Handles the failure of a group, whose scope is empty. An earlier failure takes precedence.
     pub(crate) fn finally_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
-        let Some(frame) = top_group(task) else { return Flow::Throw(task.broken(NO_GUARD)) };
+        let Some(frame) = top_group(task) else { return Flow::broken(task, NO_GUARD) };
         task.scope = frame.outer_scope;
         if frame.spared {
             return self.spared_group_ended(task, frame.then.failure().or(Some(thrown)));

@@ -6,8 +6,8 @@ use super::Unwinder;
 use crate::atomic::Committer;
 use crate::branches::JoinKind;
 use crate::channels::Passed;
-use crate::core::Flow;
-use crate::effect::ScopeId;
+use crate::core::{Core, Flow};
+use crate::effect::{Effect, ScopeId};
 use crate::endings::{Continuation, Logged, Retry, TaskEnding, Thrown};
 use crate::event::SIGPIPE;
 use crate::frames::{Frame, FrameKind};
@@ -15,20 +15,20 @@ use crate::grouped_output::GroupedOutput;
 use crate::loops::next_item;
 use crate::modifiers::{accept_failure, leave_keep};
 use crate::outcome::{BranchResults, Failure, Outcome};
-use crate::record::{Level, LogEvent};
-use crate::supply::record_word;
+use crate::record::{Level, LogEvent, LogRecord};
+use crate::supply::{leave_words, record_word};
 use crate::tasks::{AfterEmptied, Task, TaskState, Tasks};
 use crate::values::Value;
 
 impl Unwinder<'_> {
     /// Leaves structures up to the one that contains the failure.
     pub(crate) fn throw(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
-        let in_probe = self.core.tasks.is_answer(task, &thrown);
+        let in_probe = self.core.tasks().is_answer(task, &thrown);
         if !in_probe && thrown.logged == Logged::Not {
             let forgiven = thrown.retry == Retry::BrokenPipe;
-            let uncaught = !forgiven && self.core.tasks.is_uncaught(task, &thrown);
+            let uncaught = !forgiven && self.core.tasks().is_uncaught(task, &thrown);
             let level = if forgiven { Level::COMMANDS } else { Level::of_failure(uncaught) };
-            self.core.add_trace(task, &mut thrown);
+            thrown.add_trace(self.core, task);
             self.core.log_failure(task, &thrown.failure, level, uncaught);
             thrown.logged = Logged::from_uncaught(uncaught);
         }
@@ -37,7 +37,7 @@ impl Unwinder<'_> {
             match frame.kind {
                 FrameKind::Try(details) => {
                     let scope = details.scope;
-                    self.core.scopes.note_failed(scope, &thrown);
+                    self.core.parts().scopes.note_failed(scope, &thrown);
                     task.enter(FrameKind::Try(details));
                     return self.empty(task, scope, AfterEmptied::Fail(thrown));
                 }
@@ -52,14 +52,14 @@ impl Unwinder<'_> {
                 }
                 FrameKind::ForAny(details) if !thrown.retry.is_for_try_only() => {
                     if next_item(self.core, task, details) {
-                        self.core.requests.forget_output(task);
+                        self.core.forget_output(task);
                         return Flow::Continue;
                     }
                 }
                 FrameKind::Probe(question, answered)
                     if thrown.is_negative_answer(question) && !thrown.retry.is_for_try_only() =>
                 {
-                    self.core.requests.forget_output(task);
+                    self.core.forget_output(task);
                     task.stack.push(Value::Boolean(false));
                     task.jump(answered);
                     return Flow::Continue;
@@ -97,13 +97,13 @@ impl Unwinder<'_> {
                     let depth = task.frames.len() + 1;
                     self.core.log(task, || LogEvent::RetriesEnded(depth), Level::FAILURES);
                 }
-                self.core.scheduler.cancel(frame.deadline_timer);
-                self.core.scheduler.cancel(frame.attempt_timer);
+                self.core.cancel(frame.deadline_timer);
+                self.core.cancel(frame.attempt_timer);
                 if frame.phase.is_scoped() && succeeded {
                     self.core.hand_over(frame.scope, frame.outer_scope);
                 }
                 task.scope = frame.outer_scope;
-                self.core.requests.end_replay(frame.replay);
+                Committer::new(self.core).end_replay(frame.replay);
             }
             FrameKind::Finally(group) => task.scope = group.outer_scope,
             FrameKind::Keep { scope, outer_scope } if succeeded => {
@@ -121,9 +121,9 @@ impl Unwinder<'_> {
             | FrameKind::Accept(..)
             | FrameKind::Probe(..) => {}
             FrameKind::Join(mut join) => {
-                self.core.scheduler.cancel(join.timer());
-                self.core.requests.leave_relay(Some(&mut join));
-                self.core.requests.leave_words(Some(&mut join));
+                self.core.cancel(join.timer());
+                GroupedOutput::new(self.core).leave_relay(Some(&mut join));
+                leave_words(self.core, Some(&mut join));
                 if join.kind.is_grouped()
                     && let Some(outputs) = join.kind.outputs()
                 {
@@ -167,7 +167,7 @@ impl Unwinder<'_> {
                     {
                         left = Some(frame.scope);
                         if matches!(ending, TaskEnding::Exited(_)) {
-                            self.core.scopes.note_passed(frame.scope, Passed::Failed);
+                            self.core.parts().scopes.note_passed(frame.scope, Passed::Failed);
                         }
                     }
                     self.abandon_frame(task, kind, good);
@@ -183,7 +183,7 @@ impl Unwinder<'_> {
                     Outcome::Interrupted(SIGPIPE)
                 }
                 TaskEnding::Failed(thrown) => {
-                    self.core.log_end(task, &thrown);
+                    log_end(self.core, task, &thrown);
                     Outcome::Failed(Box::new(Arc::unwrap_or_clone(thrown.failure)))
                 }
             };
@@ -197,7 +197,7 @@ impl Unwinder<'_> {
             return Flow::Finish(outcome);
         };
         // The stages of a pipeline share the scope of their parent.
-        let outer = self.core.tasks.get(parent).map(|parent| parent.scope);
+        let outer = self.core.tasks().get(parent).map(|parent| parent.scope);
         match outer {
             Some(outer) if outer == task.scope => match left.filter(|_| !good) {
                 Some(attempt) => self.empty(task, attempt, AfterEmptied::End(ending)),
@@ -213,6 +213,19 @@ impl Unwinder<'_> {
             _ => Flow::Failing(ending),
         }
     }
+}
+
+/// Logs that a failure ends the run, unless the log already has the failure as the end. A failure
+/// logged earlier might still have been contained: by a `catch` which then passed it on, or by
+/// another branch where one success was enough.
+fn log_end(core: &mut Core, task: &Task, thrown: &Thrown) {
+    if thrown.logged == Logged::End || !core.logs(Level::ENDING) {
+        return;
+    }
+    let (file, line) = (Arc::clone(thrown.failure.file()), thrown.failure.line);
+    let event = LogEvent::EndedBy(Box::new(Failure::clone(&thrown.failure)));
+    let record = core.record(task, line, event);
+    core.request(Effect::Log(LogRecord { file, uncaught: true, ..record }));
 }
 
 impl Tasks {
@@ -295,7 +308,7 @@ impl Unwinder<'_> {
                 Outcome::Failed(Box::new(Failure::clone(&thrown.failure)))
             }
         };
-        if let Some(root) = self.core.remote.root_mut() {
+        if let Some(root) = self.core.parts().remote.root_mut() {
             (root.ending, root.attempts) = (Some(ending.clone()), attempts);
         }
         task.frames.clear();

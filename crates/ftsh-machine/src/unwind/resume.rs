@@ -35,7 +35,7 @@ impl Unwinder<'_> {
         passes: &BTreeSet<ScopeId>,
         committed: &[OperationId],
     ) -> Flow {
-        let is_cut = self.core.tasks.is_being_cut(task, 0);
+        let is_cut = self.core.tasks().is_being_cut(task, 0);
         let committed_at = committed_view(task, committed);
         match find_lost(task, passes, is_cut, committed_at) {
             Some(Lost::Attempt(id)) => self.cut(task, id, &Cut::Loss),
@@ -52,7 +52,7 @@ impl Unwinder<'_> {
         let failure = running.lost(task, what, caught);
         let (retry, logged) = (Retry::AsUsual, Logged::Failure);
         let mut thrown = Thrown { failure: Arc::clone(&failure), retry, logged, answers: true };
-        let uncaught = self.core.tasks.is_uncaught(task, &thrown);
+        let uncaught = self.core.tasks().is_uncaught(task, &thrown);
         thrown.logged = Logged::from_uncaught(uncaught);
         self.core.log_failure(task, &failure, Level::of_failure(uncaught), uncaught);
         self.cut_lost(task, at, scope, &failure, AfterEmptied::Throw(thrown, scope))

@@ -100,7 +100,7 @@ fn physical_directory(task: &Task) -> Result<Option<BString>, Suspend> {
 }
 
 fn print_umask(commands: &CommandRunner<'_>, task: &Task) -> BString {
-    format!("{:04o}\n", task.umask.unwrap_or(commands.core.config.umask)).into()
+    format!("{:04o}\n", task.umask.unwrap_or(commands.core.config().umask)).into()
 }
 
 fn umask(_: &mut CommandRunner<'_>, task: &mut Task, args: &[BString]) -> Result<(), Suspend> {

@@ -151,6 +151,6 @@ fn sleep(commands: &mut CommandRunner<'_>, task: &mut Task, command: &Expanded) 
     let duration = pause(&command.words[1..])?;
     commands.core.log(task, || LogEvent::CommandStarted(command.text.clone()), Level::COMMANDS);
     task.expanded = None; // many tasks may sleep at the same time
-    let key = commands.core.scheduler.arm(commands.core.now() + duration, Timer::Wake(task.id));
+    let key = commands.core.arm(commands.core.now() + duration, Timer::Wake(task.id));
     Ok(Flow::Wait(TaskState::Sleeping(key)))
 }

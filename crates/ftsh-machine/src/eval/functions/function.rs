@@ -143,7 +143,7 @@ impl FunctionContext<'_> {
 
     /// Adds to the bytes handled in the machine's slice.
     pub(super) fn count(&self, bytes: usize) {
-        self.core.scheduler.handle(bytes);
+        self.core.scheduler().handle(bytes);
     }
 }
 
