@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use clap_complete::Shell;
-use ftsh::cli::options::flags::HEADS;
-use ftsh::cli::options::{INSTEAD_OF_SCRIPT, Spec, TABLE};
+use ftsh::cli::options;
+use ftsh::cli::options::flags::{self, HEADS, INSTEAD_OF_SCRIPT};
 use ftsh_syntax::backoff::PolicyKind;
 use ftsh_syntax::clauses::{self, ClauseRow, ValueForm};
 use ftsh_syntax::duration::Unit;
@@ -142,20 +142,22 @@ fn fish_words() -> String {
     text + "    end\nend\n"
 }
 
-/// Joins the names of options.
-fn names<'a>(options: impl Iterator<Item = &'a &'static Spec>, separator: &str) -> String {
-    options.flat_map(|it| it.names).copied().collect::<Vec<_>>().join(separator)
+/// Returns the names of options that always have a value.
+fn valued() -> Vec<String> {
+    let command = flags::command();
+    let is_valued = |option: &&clap::Arg| {
+        let is_optional = option.get_num_args().is_some_and(|number| number.min_values() == 0);
+        option.get_action().takes_values() && !is_optional
+    };
+    command.get_arguments().filter(is_valued).flat_map(options::names).collect()
 }
 
 /// Fills the names of heads and options into a template.
 fn filled(template: &str) -> String {
     let mut text = template.replace("@HEADS@", &HEADS.join(" "));
     for (mark, separator) in [("|@", "|"), (" @", " ")] {
-        let valued = TABLE.iter().filter(|it| it.value.is_some() && !it.is_optional);
-        let valued = names(valued, separator);
-        let instead = names(INSTEAD_OF_SCRIPT.iter(), separator);
-        text = text.replace(&format!("@VALUED{mark}"), &valued);
-        text = text.replace(&format!("@INSTEAD{mark}"), &instead);
+        text = text.replace(&format!("@VALUED{mark}"), &valued().join(separator));
+        text = text.replace(&format!("@INSTEAD{mark}"), &INSTEAD_OF_SCRIPT.join(separator));
     }
     text
 }

@@ -11,8 +11,8 @@ use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-use ftsh::cli::options::flags::HEADS;
-use ftsh::cli::options::{Spec, TABLE};
+use ftsh::cli::options;
+use ftsh::cli::options::flags::{self, HEADS};
 use ftsh_syntax::clauses;
 
 use crate::support::skipped::skipped;
@@ -74,35 +74,41 @@ fn the_manual_has_every_section() {
 }
 
 /// Returns the heading of an option's section, and the paragraph below.
-fn section_of(option: &Spec) -> (String, String) {
-    let value = option.value.map(|value| format!(" {value}")).unwrap_or_default();
-    let mut names: Vec<_> = option.names.iter().map(|name| format!("`{name}`{value}")).collect();
-    if option.is_optional {
-        names.insert(0, format!("`{}`", option.name()));
+fn section_of(option: &clap::Arg) -> (String, String) {
+    let names = options::names(option);
+    let value = options::value_name(option).map(|it| format!(" {it}")).unwrap_or_default();
+    let mut heading: Vec<_> = names.iter().map(|name| format!("`{name}`{value}")).collect();
+    if option.get_num_args().is_some_and(|number| number.min_values() == 0) {
+        heading.insert(0, format!("`{}`", names[0]));
     }
-    let end = if option.help.ends_with('…') { "" } else { "." };
-    let mut text = format!("{}{end}", option.help);
-    if let Some(default) = option.default {
+    let help = option.get_help().expect("a description").to_string();
+    let default = options::setting(&names[0]).map_or("", |setting| setting.default);
+    let help = help.trim_end_matches(&format!(" [{default}]"));
+    let end = if help.ends_with('…') { "" } else { "." };
+    let mut text = format!("{help}{end}");
+    if !default.is_empty() {
         text += &format!(" Default: `{default}`.");
     }
-    if let Some(variable) = option.assignment() {
+    if let Some(variable) = options::assignment(option) {
         text += &format!(" Environment: `{variable}`.");
     }
-    (names.join(", "), text)
+    (heading.join(", "), text)
 }
 
 #[test]
 fn each_option_has_a_section_in_the_manual() {
     let document = fs::read_to_string("docs/reference/command-line.md").expect("a document");
     let manual = page("ftsh.1").replace("\\-", "-");
-    for option in TABLE {
+    let command = flags::command();
+    let options: Vec<_> = command.get_arguments().filter(|it| !it.is_positional()).collect();
+    for option in &options {
         let (heading, text) = section_of(option);
         let section = format!("\n#### {heading}\n\n{text}\n");
         assert!(document.contains(&section), "docs/reference/command-line.md lacks\n{section}");
         assert!(manual.contains(&heading.replace('`', "")), "no {heading}");
     }
     let sections = document.lines().filter(|line| line.starts_with("#### ")).count();
-    assert_eq!(sections, TABLE.len(), "sections of options that there are not");
+    assert_eq!(sections, options.len(), "sections of options that there are not");
 }
 
 #[test]

@@ -166,8 +166,7 @@ fn prepare(branch: Branch, identity: &Identity) -> Result<PreparedBranch> {
 
 /// Returns the variables for nested shells.
 fn known_variables(child_env: Vec<(String, BString)>) -> Vec<(&'static str, BString)> {
-    let names =
-        || options::TABLE.into_iter().filter_map(|option| option.variable).chain([CHANNELS]);
+    let names = || options::SETTINGS.iter().map(|setting| setting.variable).chain([CHANNELS]);
     let known = child_env
         .into_iter()
         .filter_map(|(name, value)| Some((names().find(|known| *known == name)?, value)));

@@ -95,23 +95,21 @@ fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
             return Err(anyhow!("{}", secrets.hide(&error.to_string())));
         }
     };
-    let covered = flags.values(&options::PREVIEW);
-    if !covered.is_empty() && !is_previewed {
-        return preview::run(covered, std::env::args_os().skip(1));
+    if !flags.preview.is_empty() && !is_previewed {
+        return preview::run(&flags.preview, std::env::args_os().skip(1));
     }
-    if flags.has(&options::EXPLAIN) {
-        return views::explain(flags.optional_value(&options::EXPLAIN));
+    if let Some(slug) = flags.explain {
+        return views::explain(slug.as_ref());
     }
-    if flags.has(&options::CHANNELS) {
-        messages::hide_secrets(resolve::secrets(flags.values(&options::REDACT.option), &context)?);
+    if flags.channels {
+        messages::hide_secrets(resolve::secrets(&flags.redact, &context)?);
         return views::channels(resolve::channels(&context));
     }
-    storm::check(&flags)?;
     let mut plan = RunPlan::resolve(&flags, &context)?;
     messages::hide_secrets(plan.machine.secrets.clone());
     match storm_run {
         Some(run) => run.adjust(&mut plan),
-        None if flags.has(&options::STORM) => {
+        None if flags.storm => {
             return storm::run(&flags, &plan, std::env::args_os().skip(1).collect());
         }
         None => {}
@@ -121,10 +119,11 @@ fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
 
 /// Returns the request of a command line. Options of the script's `#!` line count as well.
 fn request(words: Vec<OsString>) -> Result<Request> {
-    match flags::parse(shebang::split(words)?)? {
+    let mut words = shebang::split(words)?;
+    match flags::parse(&mut words)? {
         Request::Work(flags) => match prefix::help(&flags) {
             Some(text) => Ok(Request::Print(text)),
-            None => shebang::complete(*flags),
+            None => shebang::complete(flags, words),
         },
         print @ Request::Print(_) => Ok(print),
     }

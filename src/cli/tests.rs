@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::cli::options::flags::{self, Request};
 use crate::cli::options::topics::{self, OF_COMMANDS};
-use crate::cli::options::{TABLE, WITHOUT_OPTION};
+use crate::cli::options::{SETTINGS, WITHOUT_OPTION, names};
 use crate::cli::plan::resolve::ProcessContext;
 use crate::cli::plan::source::ScriptSource;
 use crate::cli::plan::{Action, RunPlan};
@@ -27,8 +27,8 @@ fn resolve_at(
     words: &[&str],
     environment: &[(&str, &str)],
 ) -> Result<RunPlan, String> {
-    let words = words.iter().map(OsString::from).collect();
-    let Request::Work(flags) = flags::parse(words).map_err(|error| error.to_string())? else {
+    let mut words = words.iter().map(OsString::from).collect();
+    let Request::Work(flags) = flags::parse(&mut words).map_err(|error| error.to_string())? else {
         panic!("help");
     };
     let variable = |name: &str| {
@@ -67,6 +67,17 @@ fn policy(text: &str) -> Policy {
 #[test]
 fn the_definition_is_sound() {
     flags::command().debug_assert();
+}
+
+#[test]
+fn each_variable_is_examined_and_has_an_option() {
+    let known: Vec<_> = flags::command().get_arguments().flat_map(names).collect();
+    let is_file = |variable| ["FTSH_LOG_FILE", "FTSH_LOCK", "FTSH_JOURNAL"].contains(&variable);
+    for setting in &SETTINGS {
+        assert!(known.iter().any(|name| name == setting.option), "{setting:?}");
+        let refused = resolve(&["s"], &[(setting.variable, "!")]);
+        assert_eq!(refused.is_err(), !is_file(setting.variable), "{setting:?}");
+    }
 }
 
 #[test]
@@ -283,8 +294,9 @@ fn only_a_terminal_without_a_script_gets_a_prompt() {
 
 #[test]
 fn help_at_the_prompt_names_what_there_is() {
-    let names = |name: &str| TABLE.iter().any(|option| option.names.contains(&name));
-    let variables = TABLE.iter().filter_map(|option| option.variable);
+    let known: Vec<String> = flags::command().get_arguments().flat_map(names).collect();
+    let names = |name: &str| known.iter().any(|known| known == name);
+    let variables = SETTINGS.iter().map(|setting| setting.variable);
     let variables: Vec<&str> =
         variables.chain(WITHOUT_OPTION.map(|(name, _)| name)).chain(["FTSH_PROMPT"]).collect();
     let mut seen = 0;
@@ -314,15 +326,15 @@ fn help_at_the_prompt_names_what_there_is() {
 fn each_variable_of_the_environment_has_help() {
     let topics = topics::all();
     let answer = |name: &str| help::answer(&[name.to_owned()], &topics, 80, false);
-    let of_options = TABLE.iter().filter_map(|option| option.variable);
+    let of_options = SETTINGS.iter().map(|setting| setting.variable);
     let of_commands = OF_COMMANDS.map(|(name, _)| name);
     let others = ["FTSH_REDACT", "FTSH_LOCK_DIR", "FTSH_EXPMIN", "FTSH_EXPRAND", "FTSH_PROMPT"];
     for name in of_options.chain(of_commands).chain(others) {
         let text = answer(name);
         assert!(text.starts_with(&format!("{name}\n")) && text.len() > 40, "{text}");
     }
-    for option in TABLE.iter().flat_map(|option| option.names) {
-        assert!(answer(option).starts_with(&format!("{option}\n`ftsh {option}")), "{option}");
+    for option in flags::command().get_arguments().flat_map(names) {
+        assert!(answer(&option).starts_with(&format!("{option}\n`ftsh {option}")), "{option}");
     }
     let levels = answer("FTSH_LOG_LEVEL");
     assert!(levels.starts_with("FTSH_LOG_LEVEL\nAs the option `-l N`: 0 none,"), "{levels}");

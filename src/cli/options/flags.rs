@@ -1,9 +1,8 @@
 //! Parsed command line: options for clap, and words whose values are not examined yet.
 //!
-//! Help, manual page and completions come from [`command`]. `resolve` examines values together with
+//! Help, manual page and completions come from [`Flags`]. `resolve` examines values together with
 //! those of the environment, so both get the same messages.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::fs::File;
@@ -16,12 +15,31 @@ use anyhow::{Error, Result};
 use crate::cli::messages::usage;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::{ContextKind, ErrorKind};
-use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use clap::{Arg, ArgAction, Command, CommandFactory, FromArgMatches, Parser, ValueHint};
 
 use crate::cli::lock::may_be_lock;
-use crate::cli::options::{self, STATUS, Spec};
+use crate::cli::options::values::{self, WhenBusy, names};
+use crate::cli::options::{self, STATUS};
+use ftsh_syntax::backoff::PolicyKind;
 use ftsh_syntax::slug::Slug;
+
+const TRYING: &str = "Trying and ending";
+const LOG: &str = "Log";
+const CRON: &str = "Cron";
+const RECORDED: &str = "Recorded runs";
+const ELSEWHERE: &str = "Other machines";
+const STORMS: &str = "Is it safe to repeat?";
+
+/// Hint that a value is a file.
+const FILE: ValueHint = ValueHint::FilePath;
+
+/// Help of `--explain`.
+const EXPLAIN: &str =
+    "Explain the message with SLUG, as in error[SLUG], or list all slugs; run nothing";
+
+/// Main names of the options in the short help.
+const COMMON: [&str; 10] =
+    ["-c", "-n", "-V", "-h", "--help", "--backoff", "-f", "-l", "--cron", "--lock"];
 
 /// Words that begin a command line such as `ftsh try 3 times -- rsync …`.
 pub const HEADS: [&str; 5] = ["try", "limit", "forany", "forall", "on"];
@@ -32,89 +50,197 @@ pub(crate) fn head(word: &OsString) -> Option<&'static str> {
 }
 
 /// Options and words of a command line.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Parser)]
+#[command(name = "ftsh", about = "The fault-tolerant shell: scripts around commands that fail")]
+#[command(override_usage = USAGE, max_term_width = 100, args_override_self = true)]
+#[command(disable_help_flag = true, disable_version_flag = true, next_help_heading = "General")]
+#[expect(clippy::struct_excessive_bools, reason = "each switch is a field")]
 pub struct Flags {
-    /// Values of each option on the command line by the option's name; empty for a switch.
-    given: BTreeMap<&'static str, Vec<OsString>>,
-    /// The script or its name, and the arguments.
+    /// Run TEXT; the words after it are $0, $1, …
+    #[arg(short = 'c', value_name = "TEXT")]
+    pub text: Option<OsString>,
+    /// Check the script for errors and likely mistakes; run nothing
+    #[arg(short = 'n')]
+    pub check: bool,
+    /// With -n: end with status 1 if there are warnings, except for missing programs
+    #[arg(long)]
+    pub strict: bool,
+    /// Print the formatted script; run nothing
+    #[arg(short = 'p')]
+    pub print: bool,
+    /// Explanation of the message with a slug, or a list of all slugs.
+    #[arg(long, value_name = "SLUG", value_parser = Suggested(slugs), help = EXPLAIN)]
+    pub explain: Option<Option<OsString>>,
+    /// Serve an editor as a language server, on standard input and output; run nothing
+    #[arg(long)]
+    pub lsp: bool,
+    /// Run in a copy of DIR, list what has changed there, and keep nothing of it
+    #[arg(long, value_name = "DIR", value_hint = FILE)]
+    pub preview: Vec<OsString>,
+    /// Read variables that are not set as empty, instead of failing
+    #[arg(long, value_name = "empty", value_parser = Suggested(|| names(values::UNSET)))]
+    pub unset: Option<OsString>,
+    /// Print the version
+    #[arg(short = 'V', visible_short_alias = 'v', long)]
+    pub version: bool,
+    /// Print the most used options
+    #[arg(short = 'h', action = ArgAction::HelpShort)]
+    help: Option<bool>,
+    /// Print all options, the environment and exit statuses
+    #[arg(long = "help")]
+    pub help_all: bool,
+
+    /// Delays of a try without its own: 'full from 1 s'
+    #[arg(long, value_name = "POLICY", value_parser = Suggested(policies), help_heading = TRYING)]
+    pub backoff: Option<OsString>,
+    /// Seconds from SIGTERM to SIGKILL when commands are canceled
+    #[arg(short = 't', value_name = "SECS", help_heading = TRYING)]
+    pub kill_timeout: Option<OsString>,
+    /// SIGKILL until no process is left (strong), or once (weak)
+    #[arg(short = 'k', value_name = "MODE", help_heading = TRYING)]
+    #[arg(value_parser = Suggested(|| names(values::KILL_MODE)))]
+    pub kill_mode: Option<OsString>,
+    /// Repeat the random choices of another run
+    #[arg(long, value_name = "N", help_heading = TRYING)]
+    pub seed: Option<OsString>,
+    /// List the channels of all your shells; run nothing
+    #[arg(long, help_heading = TRYING)]
+    pub channels: bool,
+    /// List the durations and limits of the script's usual clauses; run nothing
+    #[arg(long, help_heading = TRYING)]
+    pub durations: bool,
+    /// Drop the durations of the script's usual clauses; run nothing
+    #[arg(long, help_heading = TRYING)]
+    pub durations_forget: bool,
+
+    /// Append the log to FILE, not to standard error
+    #[arg(short = 'f', value_name = "FILE", value_hint = FILE, help_heading = LOG)]
+    pub log_file: Option<OsString>,
+    /// 0 none, 5 fatal, 10 failed, 20 commands, 30 structures, 40 all
+    #[arg(short = 'l', value_name = "N", value_parser = Suggested(levels), help_heading = LOG)]
+    pub log_level: Option<OsString>,
+    /// Log times as seconds since 1970
+    #[arg(short = 'D', help_heading = LOG)]
+    pub log_decimal: bool,
+    /// Log as text, a line for people, or json, an object for programs
+    #[arg(long, value_name = "FORMAT", help_heading = LOG)]
+    #[arg(value_parser = Suggested(|| names(values::FORMATS)))]
+    pub log_format: Option<OsString>,
+    /// Hide the value of the variable NAME in the log and in messages
+    #[arg(long, value_name = "NAME", help_heading = LOG)]
+    pub redact: Vec<OsString>,
+    /// Print a summary at the end: attempts, their time, failures
+    #[arg(long, help_heading = LOG)]
+    pub summary: bool,
+    /// Append a line to FILE for each branch of a forall: JSON, or .tsv as GNU parallel's job log
+    #[arg(long, value_name = "FILE", value_hint = FILE, help_heading = LOG)]
+    pub results: Option<OsString>,
+
+    /// Show output only if the script fails (stderr: or warns)
+    #[arg(long, value_name = "MODE", require_equals = true, help_heading = CRON)]
+    #[arg(value_parser = Suggested(|| vec!["stderr"]))]
+    pub cron: Option<Option<OsString>>,
+    /// Refuse to run while another run is in progress
+    #[arg(long, value_name = "FILE", require_equals = true, value_hint = FILE, help_heading = CRON)]
+    pub lock: Option<Option<OsString>>,
+    /// Wait for the lock, at most D, such as '5 minutes'
+    #[arg(long, value_name = "D", help_heading = CRON)]
+    pub lock_wait: Option<OsString>,
+    /// If another run holds the lock: report it and exit with 75 (fail), exit with 0 silently (skip),
+    /// or end that run first (replace)
+    #[arg(long, value_name = "MODE", help_heading = CRON)]
+    #[arg(value_parser = Suggested(|| names(WhenBusy::WORDS)))]
+    pub lock_busy: Option<OsString>,
+    /// Wait a random part of D first, such as 10min
+    #[arg(long, value_name = "D", help_heading = CRON)]
+    pub splay: Option<OsString>,
+
+    /// Run the branches of each forall on an engine, such as 'slurm' with options or 'ssh HOST ...'
+    #[arg(long, value_name = "ENGINE", help_heading = ELSEWHERE)]
+    pub on: Option<OsString>,
+    /// Time that branches there continue without contact to this shell
+    #[arg(long, value_name = "D", help_heading = ELSEWHERE)]
+    pub lease: Option<OsString>,
+    /// Copy this program to machines that lack it
+    #[arg(long, help_heading = ELSEWHERE)]
+    pub ship: bool,
+
+    /// Record the run in FILE, or resume the unfinished run in FILE
+    #[arg(long, value_name = "FILE", value_hint = FILE, help_heading = RECORDED)]
+    pub journal: Option<OsString>,
+    /// Print the log of the run in FILE at the level of -l; run nothing
+    #[arg(long, value_name = "FILE", value_hint = FILE, help_heading = RECORDED)]
+    pub replay: Option<OsString>,
+    /// Print the current or last state of the run in FILE
+    #[arg(long, value_name = "FILE", value_hint = FILE, help_heading = RECORDED)]
+    pub status: Option<OsString>,
+    /// Draw the run in FILE, to the file of -o or to standard output
+    #[arg(long, value_name = "FILE", value_hint = FILE, help_heading = RECORDED)]
+    pub timeline: Option<OsString>,
+    /// With --timeline: draw into FILE, an .svg, or an .html that zooms
+    #[arg(short = 'o', value_name = "FILE", value_hint = FILE, help_heading = RECORDED)]
+    pub output: Option<OsString>,
+
+    /// Run in copies of a directory, with one fault each; report commands that can't be repeated
+    #[arg(long, help_heading = STORMS)]
+    pub storm: bool,
+    /// With --storm: copy DIR, besides the current directory
+    #[arg(long = "in", value_name = "DIR", value_hint = FILE, help_heading = STORMS)]
+    pub storm_in: Vec<OsString>,
+    /// With --storm: a model in the place of a command: 'curl fails 30%'
+    #[arg(long = "command", value_name = "MODEL", help_heading = STORMS)]
+    pub storm_command: Vec<OsString>,
+    /// With --storm: report in JSON
+    #[arg(long = "json", help_heading = STORMS)]
+    pub storm_json: bool,
+
+    /// The script or its name, and the arguments. Options end at the name of the script.
+    #[arg(value_name = "script and arguments", value_hint = FILE)]
+    #[arg(trailing_var_arg = true, hide = true)]
     pub words: Vec<OsString>,
 }
 
+/// Main names of options that request something other than work on a script file.
+pub const INSTEAD_OF_SCRIPT: [&str; 7] =
+    ["-c", "--replay", "--status", "--timeline", "--explain", "--lsp", "--channels"];
+
 impl Flags {
-    /// True if an option is on the command line.
-    pub fn has(&self, option: &Spec) -> bool {
-        self.given.contains_key(option.name())
+    /// True if the first word names a script or is a head.
+    pub(crate) fn has_script(&self) -> bool {
+        let views = [&self.text, &self.replay, &self.status, &self.timeline];
+        let is_other = self.explain.is_some() || self.lsp || self.channels;
+        !is_other && views.into_iter().all(Option::is_none)
     }
 
-    /// Returns all values of an option, unexamined.
-    pub fn values(&self, option: &Spec) -> &[OsString] {
-        self.given.get(option.name()).map(Vec::as_slice).unwrap_or_default()
-    }
-
-    /// Returns the last value of an option.
-    pub fn value(&self, option: &Spec) -> Option<&OsString> {
-        self.values(option).last()
+    /// Returns combinations of options that are errors, each with its message. True if the command
+    /// line has the combination. Clap's `requires` has no place for the reason.
+    pub(crate) fn conflicts(&self) -> [(bool, &'static str); 9] {
+        let has_script = !self.words.is_empty() || self.text.is_some();
+        let shows = |file: &Option<OsString>| file.is_some() && has_script;
+        let (is_picture, is_storm) = (self.timeline.is_some(), self.storm);
+        [
+            (
+                self.output.is_some() && !is_picture,
+                "`-o` needs `--timeline`, whose picture it names",
+            ),
+            (self.lsp && has_script, "`--lsp` takes no script: an editor provides the scripts"),
+            (shows(&self.replay), "`--replay` shows a recorded run and takes no script"),
+            (shows(&self.status), "`--status` shows a recorded run and takes no script"),
+            (shows(&self.timeline), "`--timeline` shows a recorded run and takes no script"),
+            (
+                self.strict && !self.check,
+                "`--strict` needs `-n`, whose warnings it makes a failure",
+            ),
+            (!is_storm && !self.storm_in.is_empty(), "`--in` needs `--storm`"),
+            (!is_storm && !self.storm_command.is_empty(), "`--command` needs `--storm`"),
+            (!is_storm && self.storm_json, "`--json` needs `--storm`"),
+        ]
     }
 
     /// True if the words after the options begin with a head.
     pub(crate) fn is_prefix(&self) -> bool {
-        let has_script = !options::INSTEAD_OF_SCRIPT.iter().any(|option| self.has(option));
-        has_script && self.words.first().is_some_and(|word| head(word).is_some())
+        self.has_script() && self.words.first().is_some_and(|word| head(word).is_some())
     }
-
-    /// Refuses a word after an option as the name of a file if the word looks like another option.
-    fn check_files(&self) -> Result<()> {
-        for option in options::TABLE.into_iter().filter(|option| option.is_file) {
-            let is_odd = |value: &&OsString| value.len() > 1 && value.as_bytes()[0] == b'-';
-            if let Some(word) = self.values(option).iter().find(is_odd) {
-                let (name, word) = (option.name(), word.display());
-                let value = option.value.unwrap_or_default();
-                return Err(usage(
-                    Slug::OptionValue,
-                    format_args!(
-                        "`{name}` lacks its {value}: `{word}` looks like an option; write \
-                         `./{word}` for a file of that name"
-                    ),
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds options of another source. Options already here take precedence.
-    pub fn add(&mut self, others: Self) {
-        for (name, others) in others.given {
-            let is_repeated = options::TABLE.iter().any(|it| it.name() == name && it.is_repeated);
-            let values = self.given.entry(name).or_insert_with(|| others.clone());
-            if is_repeated {
-                let missing: Vec<_> =
-                    others.into_iter().filter(|it| !values.contains(it)).collect();
-                values.splice(..0, missing);
-            }
-        }
-    }
-
-    /// Returns the value of `--lock`, if the option is on the command line.
-    pub fn lock(&self) -> Option<Lock> {
-        self.value(&options::LOCK).map(|file| match file {
-            alone if alone == ALONE => Lock::Alone,
-            file => Lock::File(file.clone()),
-        })
-    }
-
-    /// Returns the value of an option whose value may be missing.
-    pub fn optional_value(&self, option: &Spec) -> Option<&OsString> {
-        self.value(option).filter(|value| *value != ALONE)
-    }
-}
-
-/// Value of `--lock`.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Lock {
-    /// None: the script has a lock of its own.
-    Alone,
-    /// File of the lock.
-    File(OsString),
 }
 
 /// Request of a command line.
@@ -142,9 +268,9 @@ fn list(title: &str, entries: impl IntoIterator<Item = (impl Display, impl Displ
 
 /// Parser that suggests values and accepts all; `resolve` examines them later.
 #[derive(Clone)]
-struct SuggestedValues(Vec<&'static str>);
+struct Suggested(fn() -> Vec<&'static str>);
 
-impl TypedValueParser for SuggestedValues {
+impl TypedValueParser for Suggested {
     type Value = OsString;
 
     fn parse_ref(
@@ -157,68 +283,51 @@ impl TypedValueParser for SuggestedValues {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(self.0.iter().map(PossibleValue::new)))
+        Some(Box::new((self.0)().into_iter().map(PossibleValue::new)))
     }
 }
 
-/// Returns the definition of an option for clap.
-fn argument(option: &'static Spec) -> Arg {
-    let mut argument = Arg::new(option.name())
-        .help(option.meaning())
-        .help_heading(option.heading)
-        .hide_short_help(!option.is_common);
-    for name in option.names {
-        let letter = options::short(name);
-        let word = name.trim_start_matches('-');
-        argument = match letter {
-            Some(letter) if argument.get_short().is_none() => argument.short(letter),
-            Some(letter) => argument.visible_short_alias(letter),
-            None => argument.long(word),
-        };
-    }
-    if option.name() == options::HELP.name() {
-        return argument.action(ArgAction::HelpShort);
-    }
-    let Some(value) = option.value else { return argument.action(ArgAction::SetTrue) };
-    argument = argument
-        .value_name(value)
-        .value_parser(SuggestedValues((option.suggestions)()))
-        .hide_possible_values(true)
-        // `-l -5` has a wrong level, not a missing one.
-        .allow_hyphen_values(true);
-    if option.is_file {
-        argument = argument.value_hint(ValueHint::FilePath);
-    }
-    if option.is_repeated {
-        argument = argument.action(ArgAction::Append);
-    }
-    if option.is_optional {
-        argument =
-            argument.num_args(0..=1).require_equals(option.is_joined).default_missing_value(ALONE);
-    }
-    argument
+fn slugs() -> Vec<&'static str> {
+    Slug::ALL.iter().map(|slug| slug.name()).collect()
 }
 
-/// Returns the definition of the command line for parsing, help, manual page and completions.
+fn policies() -> Vec<&'static str> {
+    PolicyKind::ALL.into_iter().map(PolicyKind::name).collect()
+}
+
+fn levels() -> Vec<&'static str> {
+    vec!["0", "5", "10", "20", "30", "40"]
+}
+
+/// Returns the definition of the command line for parsing.
+fn definition() -> Command {
+    // `-l -5` has a wrong level, not a missing one.
+    Flags::command().mut_args(|option| {
+        let is_valued = !option.is_positional() && option.get_action().takes_values();
+        option.allow_hyphen_values(is_valued)
+    })
+}
+
+/// Returns the letters of options with a value.
+pub(super) fn valued_letters() -> Vec<char> {
+    let definition = Flags::command();
+    let valued = definition.get_arguments().filter(|option| option.get_action().takes_values());
+    valued.filter_map(Arg::get_short).collect()
+}
+
+/// Returns the definition of the command line for help, manual page and completions.
 pub fn command() -> Command {
-    Command::new("ftsh")
-        .about("The fault-tolerant shell: scripts around commands that fail")
-        .override_usage(USAGE)
-        .max_term_width(100)
-        .disable_help_flag(true)
-        .disable_version_flag(true)
-        .args_override_self(true)
-        .args(options::TABLE.map(argument))
-        .arg(
-            Arg::new("words")
-                .value_name("script and arguments")
-                .value_parser(value_parser!(OsString))
-                .value_hint(ValueHint::FilePath)
-                .num_args(0..)
-                // Options end at the name of the script.
-                .trailing_var_arg(true)
-                .hide(true),
-        )
+    definition().mut_args(|option| {
+        let name = options::names(&option).into_iter().next().unwrap_or_default();
+        let help = option.get_help().cloned().unwrap_or_default();
+        let help = match options::setting(&name).map(|setting| setting.default) {
+            None | Some("") => help,
+            Some(default) => format!("{help} [{default}]").into(),
+        };
+        let is_hidden = !COMMON.contains(&name.as_str());
+        let is_valued = option.get_action().takes_values();
+        option.help(help).hide_short_help(is_hidden).hide_possible_values(is_valued)
+    })
 }
 
 /// Returns the definition with the complete help.
@@ -228,62 +337,64 @@ pub fn help() -> Command {
     )
 }
 
-/// Value of an option without its optional value. No argument can contain a NUL.
-const ALONE: &str = "\0";
-
-/// Parses the words of a command line, without the name of the program.
-pub fn parse(mut words: Vec<OsString>) -> Result<Request> {
-    loop {
-        let request = read(&words)?;
-        let Request::Work(flags) = &request else { return Ok(request) };
-        let Some(at) = file_of_lock(&words, flags)? else {
-            flags.check_files()?;
-            return Ok(request);
-        };
-        let file = words.remove(at);
-        words[at - 1] = "--lock=".into();
-        words[at - 1].push(file);
-    }
+/// Parses the words of a command line, without the name of the program. Writes `--lock FILE` in the
+/// words as `--lock=FILE`.
+pub fn parse(words: &mut Vec<OsString>) -> Result<Request> {
+    let request = read(words)?;
+    let Request::Work(flags) = &request else { return Ok(request) };
+    let Some(at) = file_of_lock(words, flags)? else { return Ok(request) };
+    let file = words.remove(at);
+    words[at - 1] = "--lock=".into();
+    words[at - 1].push(file);
+    parse(words)
 }
 
 fn read(words: &[OsString]) -> Result<Request> {
-    let mut matches = match command().no_binary_name(true).try_get_matches_from(words) {
+    let mut definition = definition().no_binary_name(true);
+    let matches = match definition.try_get_matches_from_mut(words) {
         Ok(matches) => matches,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
-            return Ok(Request::Print(error.to_string()));
+            return Ok(Request::Print(command().render_help().to_string()));
         }
         Err(error) => return Err(one_line(&error)),
     };
-    let is_typed = |matches: &ArgMatches, option: &Spec| {
-        matches.value_source(option.name()) == Some(ValueSource::CommandLine)
-    };
-    if is_typed(&matches, &options::HELP_ALL) {
+    let flags = Flags::from_arg_matches(&matches).map_err(|error| one_line(&error))?;
+    if flags.help_all {
         return Ok(Request::Print(help().render_help().to_string()));
     }
-    if is_typed(&matches, &options::VERSION) {
+    if flags.version {
         return Ok(Request::Print(concat!("ftsh ", env!("CARGO_PKG_VERSION"), "\n").into()));
     }
-    let mut flags = Flags::default();
-    for option in options::TABLE {
-        if is_typed(&matches, option) {
-            let values = match option.value {
-                Some(_) => matches.remove_many(option.name()).into_iter().flatten().collect(),
-                None => Vec::new(),
-            };
-            flags.given.insert(option.name(), values);
-        }
+    let is_file = |option: &&Arg| !option.is_positional() && option.get_value_hint() == FILE;
+    for option in definition.get_arguments().filter(is_file) {
+        let values = matches.get_raw(option.get_id().as_str()).into_iter().flatten();
+        check_files(option, values)?;
     }
-    flags.words = matches.remove_many("words").into_iter().flatten().collect();
     Ok(Request::Work(Box::new(flags)))
+}
+
+/// Refuses a word after an option as the name of a file if the word looks like another option.
+fn check_files<'a>(option: &Arg, mut values: impl Iterator<Item = &'a OsStr>) -> Result<()> {
+    let is_odd = |value: &&OsStr| value.len() > 1 && value.as_bytes()[0] == b'-';
+    let Some(word) = values.find(is_odd) else { return Ok(()) };
+    let (name, word) = (options::names(option).swap_remove(0), word.display());
+    let value = options::value_name(option).unwrap_or_default();
+    Err(usage(
+        Slug::OptionValue,
+        format_args!(
+            "`{name}` lacks its {value}: `{word}` looks like an option; write \
+             `./{word}` for a file of that name"
+        ),
+    ))
 }
 
 /// Returns the index of the file in `--lock FILE script`. Returns none for `--lock script
 /// arguments`, where the word after `--lock` is the script.
 fn file_of_lock(words: &[OsString], flags: &Flags) -> Result<Option<usize>> {
     let at = words.len() - flags.words.len();
-    let is_after_lock = at > 0 && words[at - 1] == "--lock" && flags.lock() == Some(Lock::Alone);
+    let is_after_lock = at > 0 && words[at - 1] == "--lock" && flags.lock == Some(None);
     let Some(word) = flags.words.first().filter(|_| is_after_lock) else { return Ok(None) };
-    let is_script = !flags.has(&options::TEXT)
+    let is_script = flags.text.is_none()
         && (head(word).is_some()
             || flags.words.len() == 1
             || word == "-"

@@ -13,7 +13,6 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::cli::messages::usage;
 use crate::cli::options::flags::{self, Flags, Request};
-use crate::cli::options::{INSTEAD_OF_SCRIPT, TABLE};
 use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
@@ -44,8 +43,8 @@ fn is_joined(word: &[u8]) -> bool {
     match option.strip_prefix(b"--") {
         Some(long) => !long.contains(&b'='),
         None => {
-            let takes_value =
-                |byte: &u8| TABLE.iter().any(|it| it.takes_value_as(char::from(*byte)));
+            let valued = flags::valued_letters();
+            let takes_value = |byte: &u8| valued.contains(&char::from(*byte));
             !option.contains(&b'c') && !option.iter().rev().skip(1).any(takes_value)
         }
     }
@@ -93,34 +92,28 @@ fn is_reported_later(kind: ErrorKind) -> bool {
 
 /// Adds the options in the first line of the script that `flags` name. Options of the command line
 /// take precedence.
-pub(crate) fn complete(mut flags: Flags) -> Result<Request> {
-    let has_script = !INSTEAD_OF_SCRIPT.iter().any(|option| flags.has(option));
-    let has_script = has_script && !flags.is_prefix();
-    let Some(script) = flags.words.first().filter(|word| has_script && *word != "-").cloned()
-    else {
-        return Ok(Request::Work(Box::new(flags)));
-    };
-    let Some(line) = line(&script)? else { return Ok(Request::Work(Box::new(flags))) };
+pub(crate) fn complete(flags: Box<Flags>, words: Vec<OsString>) -> Result<Request> {
+    let is_file = flags.has_script() && !flags.is_prefix();
+    let script = flags.words.first().filter(|word| is_file && *word != "-");
+    let Some(script) = script else { return Ok(Request::Work(flags)) };
+    let Some(line) = line(script)? else { return Ok(Request::Work(flags)) };
     let name = script.display();
-    let mut words =
+    let mut all =
         options(&line).with_context(|| format!("{name}: unclosed quote in its `#!` line"))?;
-    if words.is_empty() {
-        return Ok(Request::Work(Box::new(flags)));
+    // Options of the command line come after the options of the line.
+    all.pop_if(|word| word == "--");
+    // The kernel has passed the options of the line already.
+    if words.starts_with(&all) {
+        return Ok(Request::Work(flags));
     }
-    words.push(script.clone());
-    let before =
-        match flags::parse(words).map_err(|error| anyhow!("{name}: in its `#!` line: {error}"))? {
-            Request::Work(before) => *before,
-            Request::Print(text) => return Ok(Request::Print(text)),
-        };
-    if before.words != [script.clone()] {
-        return Err(usage(
+    all.extend(words);
+    match flags::parse(&mut all).map_err(|error| anyhow!("{name}: in its `#!` line: {error}"))? {
+        Request::Work(both) if both.words != flags.words => Err(usage(
             Slug::ScriptFile,
             format_args!("{name}: the options of its `#!` line leave no script to run"),
-        ));
+        )),
+        request => Ok(request),
     }
-    flags.add(before);
-    Ok(Request::Work(Box::new(flags)))
 }
 
 /// Returns the options of this shell in a `#!` line, none for another program. `env -S` may come

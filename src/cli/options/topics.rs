@@ -1,6 +1,8 @@
 //! Topics of `help` at the prompt about options and variables of the environment.
 
-use super::{TABLE, WITHOUT_OPTION};
+use clap::Arg;
+
+use super::{WITHOUT_OPTION, flags, names, setting, value_name};
 use ftsh_ide::help::ProgramTopic;
 
 /// Variables that commands find in their environment.
@@ -17,21 +19,24 @@ pub const OF_COMMANDS: [(&str, &str); 4] = [
 /// Returns topics of `help`: options, their variables, variables without an option, and variables
 /// of commands.
 pub fn all() -> Vec<ProgramTopic> {
-    let options = TABLE.into_iter().flat_map(|option| {
-        let value = option.value.map(|value| format!(" {value}")).unwrap_or_default();
-        let text = move |name: &str| format!("`ftsh {name}{value}`: {}.\n", option.meaning());
-        option.names.iter().map(move |name| ((*name).to_owned(), text(name)))
+    let command = flags::command();
+    let meaning = |option: &Arg| option.get_help().map(ToString::to_string).unwrap_or_default();
+    let value = |option: &Arg| value_name(option).map(|it| format!(" {it}")).unwrap_or_default();
+    let options = command.get_arguments().flat_map(|option| {
+        let (value, meaning) = (value(option), meaning(option));
+        let text = move |name: &str| format!("`ftsh {name}{value}`: {meaning}.\n");
+        names(option).into_iter().map(move |name| (name.clone(), text(&name)))
     });
-    let of_options = TABLE.into_iter().filter_map(|option| {
-        let value = option.value.map(|value| format!(" {value}")).unwrap_or_default();
-        let nested = if option.is_private {
+    let of_options = command.get_arguments().filter_map(|option| {
+        let setting = setting(names(option).first()?)?;
+        let nested = if setting.is_private {
             "The variable does not apply to shells that a script starts."
         } else {
             "The variable also applies to shells that a script starts."
         };
-        let (name, meaning) = (option.name(), option.meaning());
+        let (name, value, meaning) = (setting.option, value(option), meaning(option));
         let text = format!("As the option `{name}{value}`: {meaning}. {nested}\n");
-        Some((option.variable?.to_owned(), text))
+        Some((setting.variable.to_owned(), text))
     });
     let others = WITHOUT_OPTION.into_iter().flat_map(|(names, meaning)| {
         names.split(", ").map(move |name| {

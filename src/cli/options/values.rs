@@ -5,6 +5,7 @@ use std::time::Duration;
 use bstr::BString;
 use thiserror::Error;
 
+use crate::log::Format;
 use ftsh_process::PassedDeadline;
 use ftsh_syntax::backoff::{Policy, PolicyError};
 use ftsh_syntax::clauses::On;
@@ -15,7 +16,7 @@ use ftsh_syntax::vocabulary::is_name;
 
 /// Error of a value that cannot be parsed. `Display` describes the expected values.
 #[derive(Debug, PartialEq, Error)]
-pub enum BadValue {
+pub(crate) enum BadValue {
     /// Another kind of value is expected.
     #[error("expected {0}")]
     Wanted(&'static str),
@@ -41,9 +42,18 @@ pub enum BadValue {
 /// Words with their values.
 pub(crate) type Words<T> = &'static [(&'static str, T)];
 
+/// Values of `--unset`: true if variables that are not set are empty.
+pub(super) const UNSET: Words<bool> = &[("empty", true), ("fail", false)];
+
+/// Values of `-k`: true if SIGKILL is repeated until no process is left.
+pub(super) const KILL_MODE: Words<bool> = &[("strong", true), ("weak", false)];
+
+/// Values of `--log-format`.
+pub(super) const FORMATS: Words<Format> = &[("text", Format::Text), ("json", Format::Json)];
+
 /// End of a run when another one holds the lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenBusy {
+pub(crate) enum WhenBusy {
     /// The run is refused.
     #[default]
     Fail,
@@ -55,7 +65,7 @@ pub enum WhenBusy {
 
 /// Runs whose output is shown at their end only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CronMode {
+pub(crate) enum CronMode {
     /// None: output passes at once.
     #[default]
     Off,
@@ -67,31 +77,50 @@ pub enum CronMode {
 
 impl CronMode {
     /// Values of `--cron` and its variable.
-    pub const WORDS: Words<Self> =
+    pub(crate) const WORDS: Words<Self> =
         &[("0", Self::Off), ("1", Self::Failure), ("stderr", Self::Errors)];
 
     /// Returns true if the output is captured.
-    pub fn is_on(self) -> bool {
+    pub(crate) fn is_on(self) -> bool {
         self != Self::Off
     }
 }
 
 impl WhenBusy {
     /// Values of `--lock-busy`.
-    pub const WORDS: Words<Self> =
+    pub(crate) const WORDS: Words<Self> =
         &[("fail", Self::Fail), ("skip", Self::Skip), ("replace", Self::Replace)];
 }
 
 /// Returns the value of a word.
-pub(crate) fn word<T: Copy>(words: Words<T>, text: &str) -> Result<T, BadValue> {
+fn word<T: Copy>(words: Words<T>, text: &str) -> Result<T, BadValue> {
     let known = words.iter().find(|(word, _)| *word == text);
     known.map(|(_, value)| *value).ok_or_else(|| BadValue::OneOf(names(words)))
 }
 
-/// Returns the word for a value.
-pub(crate) fn name<T: PartialEq>(words: Words<T>, value: &T) -> String {
-    let known = words.iter().find(|(_, known)| known == value);
-    known.map_or("", |(word, _)| word).to_owned()
+/// Parses a value of `--unset`. Returns true if variables that are not set are empty.
+pub(crate) fn unset(text: &str) -> Result<bool, BadValue> {
+    word(UNSET, text)
+}
+
+/// Parses a value of `-k`. Returns true if SIGKILL is repeated until no process is left.
+pub(crate) fn kill_mode(text: &str) -> Result<bool, BadValue> {
+    word(KILL_MODE, text)
+}
+
+/// Parses a format of the log.
+pub(crate) fn format(text: &str) -> Result<Format, BadValue> {
+    word(FORMATS, text)
+}
+
+/// Parses a value of `--cron`.
+pub(crate) fn cron(text: &str) -> Result<CronMode, BadValue> {
+    word(CronMode::WORDS, text)
+}
+
+/// Parses a value of `--lock-busy`.
+pub(crate) fn when_busy(text: &str) -> Result<WhenBusy, BadValue> {
+    word(WhenBusy::WORDS, text)
 }
 
 /// Returns all words in order.
@@ -125,7 +154,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, BadValue> {
 }
 
 /// Formats a duration as a decimal number of seconds.
-pub(crate) fn decimal(duration: &Duration) -> String {
+pub(crate) fn decimal(duration: Duration) -> String {
     let text = format!("{}.{:09}", duration.as_secs(), duration.subsec_nanos());
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
@@ -148,12 +177,6 @@ pub(crate) fn on(text: &str) -> Result<On<BString>, BadValue> {
         Some(why) => Err(BadValue::Because(why)),
         None => Ok(On { engine, options: options.map(BString::from) }),
     }
-}
-
-/// Formats an engine in the form that [`on`] parses.
-pub(crate) fn on_written(on: &On<BString>) -> String {
-    let options = on.options.iter().map(|options| format!(" {options}"));
-    std::iter::once(on.engine.name().to_owned()).chain(options).collect()
 }
 
 /// Parses a duration of at least a second. A shorter lease would end branches on busy machines.

@@ -11,9 +11,9 @@ use crate::cli::messages::usage;
 use bstr::BString;
 
 use crate::cli::lock::LockLocation;
-use crate::cli::options::flags::{Flags, Lock};
+use crate::cli::options;
+use crate::cli::options::flags::Flags;
 use crate::cli::options::values::{self, BadValue};
-use crate::cli::options::{self, KILL_TIMEOUT, REDACT, Setting, Spec};
 use crate::cli::plan::source::ScriptSource;
 use crate::cli::plan::{
     Action, CronMode, JournalPlan, JournalView, ReportingPlan, RunPlan, ScriptPlan, StartPlan,
@@ -31,6 +31,12 @@ use ftsh_process::{DurationStore, DurationsConfig, KillTimeout, LimitClocks, Pro
 use ftsh_syntax::backoff::{Clauses, Policy, PolicyKind};
 use ftsh_syntax::duration::Exact;
 use ftsh_syntax::slug::Slug;
+
+/// Value of a switch that is on.
+const ON: &str = "1";
+
+const KILL_TIMEOUT: &str = "-t";
+const REDACT: &str = "--redact";
 
 /// Longest wait for the end of a run that `--lock-busy replace` ends, without `--lock-wait`.
 const REPLACE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -74,17 +80,15 @@ impl ProcessContext<'_> {
         (self.variable)(name).filter(|value| !empty.iter().any(|empty| value == empty))
     }
 
-    fn read<T>(&self, name: &str, read: impl Fn(&str) -> Result<T, BadValue>) -> Result<Option<T>> {
+    fn read<T>(&self, name: &str, read: Read<T>) -> Result<Option<T>> {
         self.get(name).map(|value| examine(name, &value, read)).transpose()
-    }
-
-    /// Returns the value of an option's variable.
-    fn inherited<T>(&self, setting: &Setting<T>) -> Result<Option<T>> {
-        setting.option.variable.map_or(Ok(None), |name| self.read(name, setting.read))
     }
 }
 
-fn examine<T>(name: &str, value: &OsStr, read: impl Fn(&str) -> Result<T, BadValue>) -> Result<T> {
+/// Parser of a value.
+type Read<T> = fn(&str) -> Result<T, BadValue>;
+
+fn examine<T>(name: &str, value: &OsStr, read: Read<T>) -> Result<T> {
     let text = value.to_string_lossy();
     read(&text).map_err(|reason| {
         usage(Slug::OptionValue, format_args!("`{name}` can't be `{text}`: {reason}"))
@@ -99,38 +103,49 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    fn pass_on(&mut self, option: &Spec, value: impl Into<BString>) {
-        if let Some(name) = option.variable.filter(|_| !option.is_private) {
-            self.child_env.push((name, value.into()));
+    fn pass_on(&mut self, option: &str, value: impl Into<BString>) {
+        if let Some(setting) = options::setting(option).filter(|setting| !setting.is_private) {
+            self.child_env.push((setting.variable, value.into()));
         }
     }
 
-    /// Returns the value of an option that was typed.
-    fn typed<T>(&self, setting: &Setting<T>) -> Result<Option<T>> {
-        let option = &setting.option;
-        if !self.flags.has(option) {
-            return Ok(None);
-        }
-        // An option without a value is on.
-        let value = self.flags.optional_value(option).map_or(OsStr::new("1"), OsString::as_os_str);
-        examine(option.name(), value, setting.read).map(Some)
+    /// Returns the value of an option's variable.
+    fn inherited<T>(&self, option: &str, read: Read<T>) -> Result<Option<T>> {
+        options::setting(option).map_or(Ok(None), |it| self.context.read(it.variable, read))
     }
 
     /// Returns the value of an option, or else of its variable. A variable with a bad value is an
     /// error even if an option overrides it.
-    fn value<T>(&mut self, setting: &Setting<T>) -> Result<Option<T>> {
-        let inherited = self.context.inherited(setting)?;
-        let Some(typed) = self.typed(setting)? else { return Ok(inherited) };
-        self.pass_on(&setting.option, (setting.write)(&typed));
-        Ok(Some(typed))
+    fn value<T>(
+        &mut self,
+        option: &str,
+        typed: Option<&OsStr>,
+        read: Read<T>,
+    ) -> Result<Option<T>> {
+        let inherited = self.inherited(option, read)?;
+        let Some(typed) = typed else { return Ok(inherited) };
+        let value = examine(option, typed, read)?;
+        self.pass_on(option, typed.as_bytes());
+        Ok(Some(value))
     }
 
     /// Returns the value of an option, of its variable or its default.
-    fn value_or_default<T>(&mut self, setting: &Setting<T>) -> Result<T> {
-        match self.value(setting)? {
+    fn value_or_default<T>(
+        &mut self,
+        option: &str,
+        typed: Option<&OsStr>,
+        read: Read<T>,
+    ) -> Result<T> {
+        match self.value(option, typed, read)? {
             Some(value) => Ok(value),
-            None => setting.default(),
+            None => default(option, read),
         }
+    }
+
+    /// Returns true if a switch is typed or its variable is on.
+    fn switch(&mut self, option: &str, is_typed: bool) -> Result<bool> {
+        let is_on = self.value(option, is_typed.then_some(OsStr::new(ON)), values::switch)?;
+        Ok(is_on.unwrap_or_default())
     }
 
     /// Returns the file of a picture.
@@ -139,7 +154,7 @@ impl Resolver<'_> {
     ///
     /// Fails if there is no such format.
     fn picture(&mut self) -> Result<Option<PathBuf>> {
-        let picture = self.file(&options::OUTPUT)?;
+        let picture = self.file("-o", self.flags.output.as_ref())?;
         if let Some(format) = picture.as_ref().and_then(|picture| picture.extension())
             && !["svg", "html", "htm"].iter().any(|known| format == *known)
         {
@@ -154,52 +169,48 @@ impl Resolver<'_> {
 
     /// Returns the file that an option or else its variable names. The path is absolute, because
     /// nested shells may run elsewhere.
-    fn file(&mut self, option: &Spec) -> Result<Option<PathBuf>> {
-        let typed = self.flags.value(option);
+    fn file(&mut self, option: &str, typed: Option<&OsString>) -> Result<Option<PathBuf>> {
         if typed.is_some_and(|file| file.is_empty()) {
-            return Err(usage(
-                Slug::OptionValue,
-                format_args!("`{}` lacks its value", option.name()),
-            ));
+            return Err(usage(Slug::OptionValue, format_args!("`{option}` lacks its value")));
         }
-        let file = typed.cloned().or_else(|| self.context.get(option.variable?));
+        let variable = || self.context.get(options::setting(option)?.variable);
+        let file = typed.cloned().or_else(variable);
         let file = file.map(|file| self.context.directory.join(file));
         if let Some(file) = &file {
-            self.pass_on(option, file.clone().into_os_string().into_vec());
+            self.pass_on(option, file.as_os_str().as_bytes());
         }
         Ok(file)
     }
 
     /// Returns the kill timeout of this shell. Nested shells get less.
     fn kill_timeout(&mut self) -> Result<KillTimeout> {
-        let inherited = self.context.inherited(&KILL_TIMEOUT)?;
-        let kill_timeout = match (self.typed(&KILL_TIMEOUT)?, inherited) {
-            (Some(time), _) => KillTimeout::of(time),
+        let typed = self.flags.kill_timeout.as_ref();
+        let inherited = self.inherited(KILL_TIMEOUT, values::seconds)?;
+        let kill_timeout = match (typed, inherited) {
+            (Some(time), _) => KillTimeout::of(examine(KILL_TIMEOUT, time, values::seconds)?),
             (None, Some(time)) => (self.context.kill_timeout)(time),
-            (None, None) => KillTimeout::of(KILL_TIMEOUT.default()?),
+            (None, None) => KillTimeout::of(default(KILL_TIMEOUT, values::seconds)?),
         };
-        self.pass_on(&KILL_TIMEOUT.option, (KILL_TIMEOUT.write)(&kill_timeout.inside().time()));
+        self.pass_on(KILL_TIMEOUT, values::decimal(kill_timeout.inside().time()));
         Ok(kill_timeout)
     }
 
     /// Returns the lock that keeps a second run of `program` from starting.
     fn lock(&self, program: &ScriptSource) -> Result<Option<LockLocation>> {
         let place = |file| LockLocation::File(self.context.directory.join::<OsString>(file));
-        match (self.flags.lock(), program) {
-            (Some(Lock::File(file)), _) if file.is_empty() => {
+        match (&self.flags.lock, program) {
+            (Some(Some(file)), _) if file.is_empty() => {
                 Err(usage(Slug::OptionValue, "`--lock=` lacks its file"))
             }
-            (Some(Lock::File(file)), _) => Ok(Some(place(file))),
-            (Some(Lock::Alone), ScriptSource::File(script)) => {
+            (Some(Some(file)), _) => Ok(Some(place(file.clone()))),
+            (Some(None), ScriptSource::File(script)) => {
                 Ok(Some(LockLocation::Script(script.clone())))
             }
-            (Some(Lock::Alone), _) => Err(usage(
+            (Some(None), _) => Err(usage(
                 Slug::OptionConflict,
                 "`--lock` without a file needs a script file; name one by `--lock=FILE`",
             )),
-            (None, _) => {
-                Ok(options::LOCK.variable.and_then(|name| self.context.get(name)).map(place))
-            }
+            (None, _) => Ok(self.context.get("FTSH_LOCK").map(place)),
         }
     }
 
@@ -236,10 +247,9 @@ impl Resolver<'_> {
             return Ok((ScriptSource::Prefix(prefix), vec!["ftsh".into()]));
         }
         let mut words = self.flags.words.iter().cloned().peekable();
-        let only_looks =
-            [&options::CHECK, &options::PRINT, &options::DURATIONS, &options::DURATIONS_FORGET];
-        let only_looks = only_looks.into_iter().any(|option| self.flags.has(option));
-        let program = match self.flags.value(&options::TEXT) {
+        let &Flags { check, print, durations, durations_forget, .. } = self.flags;
+        let only_looks = check || print || durations || durations_forget;
+        let program = match &self.flags.text {
             Some(text) => ScriptSource::Text { text: text.clone(), named: words.peek().cloned() },
             None => match words.peek() {
                 Some(path) if path != "-" => ScriptSource::File(path.into()),
@@ -258,61 +268,44 @@ impl Resolver<'_> {
     }
 
     fn action(&mut self) -> Result<Action> {
+        let flags = self.flags;
         let views = [
-            (&options::REPLAY, JournalView::Log),
-            (&options::STATUS_OF, JournalView::Status),
-            (&options::TIMELINE, JournalView::Timeline),
+            ("--replay", &flags.replay, JournalView::Log),
+            ("--status", &flags.status, JournalView::Status),
+            ("--timeline", &flags.timeline, JournalView::Timeline),
         ];
-        if self.flags.has(&options::OUTPUT) && !self.flags.has(&options::TIMELINE) {
-            return Err(usage(
-                Slug::OptionConflict,
-                "`-o` needs `--timeline`, whose picture it names",
-            ));
-        }
-        if self.flags.has(&options::LSP) {
-            if !self.flags.words.is_empty() || self.flags.has(&options::TEXT) {
-                return Err(usage(
-                    Slug::OptionConflict,
-                    "`--lsp` takes no script: an editor provides the scripts",
-                ));
-            }
-            return Ok(Action::Serve);
-        }
-        for (option, view) in views {
-            if let Some(file) = self.file(option)? {
-                if !self.flags.words.is_empty() || self.flags.has(&options::TEXT) {
-                    return Err(usage(
-                        Slug::OptionConflict,
-                        format_args!(
-                            "`{}` shows a recorded run and takes no script",
-                            option.name()
-                        ),
-                    ));
-                }
+        for (option, file, view) in views {
+            if let Some(file) = self.file(option, file.as_ref())? {
                 return Ok(Action::View(view, file));
             }
         }
-        let strict = self.flags.has(&options::STRICT);
-        if strict && !self.flags.has(&options::CHECK) {
-            let message = "`--strict` needs `-n`, whose warnings it makes a failure";
-            return Err(usage(Slug::OptionConflict, message));
-        }
-        let forgets = self.flags.has(&options::DURATIONS_FORGET);
-        if forgets || self.flags.has(&options::DURATIONS) {
-            return Ok(Action::Durations { forgets });
-        }
-        Ok(match (self.flags.has(&options::CHECK), self.flags.has(&options::PRINT)) {
-            (_, true) => Action::Print,
-            (true, false) => Action::Check { strict },
-            (false, false) => Action::Run,
+        Ok(match flags {
+            Flags { lsp: true, .. } => Action::Serve,
+            Flags { durations_forget: true, .. } => Action::Durations { forgets: true },
+            Flags { durations: true, .. } => Action::Durations { forgets: false },
+            Flags { print: true, .. } => Action::Print,
+            Flags { check: true, strict, .. } => Action::Check { strict: *strict },
+            _ => Action::Run,
         })
     }
+}
+
+/// Returns the default of an option.
+fn default<T>(option: &str, read: Read<T>) -> Result<T> {
+    let default = options::setting(option).map_or("", |setting| setting.default);
+    examine(option, OsStr::new(default), read)
+}
+
+/// Refuses options that contradict each other: the first pair that is true is the reason.
+fn check(conflicts: impl IntoIterator<Item = (bool, &'static str)>) -> Result<()> {
+    let conflict = conflicts.into_iter().find(|(is_conflict, _)| *is_conflict);
+    conflict.map_or(Ok(()), |(_, message)| Err(usage(Slug::OptionConflict, message)))
 }
 
 impl RunPlan {
     /// Resolves options and environment. Options take precedence.
     pub(crate) fn resolve(flags: &Flags, context: &ProcessContext) -> Result<Self> {
-        let secrets = secrets(flags.values(&REDACT.option), context)?;
+        let secrets = secrets(&flags.redact, context)?;
         let hidden = secrets.clone();
         Self::examined(flags, context, secrets)
             .map_err(|error| anyhow!("{}", hidden.hide(&error.to_string())))
@@ -320,32 +313,39 @@ impl RunPlan {
 
     fn examined(flags: &Flags, context: &ProcessContext, secrets: Secrets) -> Result<Self> {
         let mut resolver = Resolver { flags, context, child_env: Vec::new() };
-        let log_level = resolver.value(&options::LOG_LEVEL)?;
-        let log_format = resolver.value_or_default(&options::LOG_FORMAT)?;
-        let log_decimal = resolver.value(&options::LOG_DECIMAL)?.unwrap_or_default();
-        let log_file = resolver.file(&options::LOG_FILE)?;
-        let results = resolver.file(&options::RESULTS)?;
+        check(flags.conflicts())?;
+        let log_level = resolver.value("-l", flags.log_level.as_deref(), values::level)?;
+        let log_format = flags.log_format.as_deref();
+        let log_format = resolver.value_or_default("--log-format", log_format, values::format)?;
+        let log_decimal = resolver.switch("-D", flags.log_decimal)?;
+        let log_file = resolver.file("-f", flags.log_file.as_ref())?;
+        let results = resolver.file("--results", flags.results.as_ref())?;
         let kill_timeout = resolver.kill_timeout()?;
-        let kill_strong = resolver.value_or_default(&options::KILL_MODE)?;
-        let unset_is_empty = resolver.value_or_default(&options::UNSET)?;
-        let policy = resolver.value(&options::BACKOFF)?;
-        if flags.has(&REDACT.option) {
-            resolver.pass_on(&REDACT.option, (REDACT.write)(&secrets.all_names().to_vec()));
+        let kill_mode = flags.kill_mode.as_deref();
+        let kill_strong = resolver.value_or_default("-k", kill_mode, values::kill_mode)?;
+        let unset_is_empty =
+            resolver.value_or_default("--unset", flags.unset.as_deref(), values::unset)?;
+        let policy = resolver.value("--backoff", flags.backoff.as_deref(), values::policy)?;
+        if !flags.redact.is_empty() {
+            resolver.pass_on(REDACT, secrets.all_names().to_vec().join(" "));
         }
         let policy_of_2003 = policy_of_2003(context)?;
         let deadline = context.read(DEADLINE, values::deadline)?;
-        let seed = resolver.value(&options::SEED)?;
-        let cron = resolver.value(&options::QUIET)?.unwrap_or_default();
-        let on = resolver.value(&options::ON)?;
-        let lease = resolver.value_or_default(&options::LEASE)?;
-        let ship = resolver.value(&options::SHIP)?.unwrap_or_default();
-        let lock_wait = resolver.value(&options::LOCK_WAIT)?;
-        let when_busy = resolver.value_or_default(&options::LOCK_BUSY)?;
-        let splay = resolver.value(&options::SPLAY)?.unwrap_or_default();
+        let seed = resolver.value("--seed", flags.seed.as_deref(), values::seed)?;
+        let cron = flags.cron.as_ref().map(|mode| mode.as_deref().unwrap_or(OsStr::new(ON)));
+        let cron = resolver.value("--cron", cron, values::cron)?.unwrap_or_default();
+        let on = resolver.value("--on", flags.on.as_deref(), values::on)?;
+        let lease = resolver.value_or_default("--lease", flags.lease.as_deref(), values::lease)?;
+        let ship = resolver.switch("--ship", flags.ship)?;
+        let lock_wait =
+            resolver.value("--lock-wait", flags.lock_wait.as_deref(), values::duration)?;
+        let lock_busy = flags.lock_busy.as_deref();
+        let when_busy = resolver.value_or_default("--lock-busy", lock_busy, values::when_busy)?;
+        let splay = resolver.value("--splay", flags.splay.as_deref(), values::duration)?;
         let (program, arguments) = resolver.program()?;
         let lock = resolver.lock(&program)?;
         let action = resolver.action()?;
-        let journal = resolver.file(&options::JOURNAL)?;
+        let journal = resolver.file("--journal", flags.journal.as_ref())?;
         let picture = resolver.picture()?;
         let is_prompt = matches!(program, ScriptSource::Prompt) && action == Action::Run;
         let is_prefixed = matches!(program, ScriptSource::Prefix(_));
@@ -353,41 +353,28 @@ impl RunPlan {
             Some(LockLocation::File(file)) => Some(file),
             _ => None,
         };
-        let others = [
-            (&options::LOG_FILE, log_file.as_ref()),
-            (&options::RESULTS, results.as_ref()),
-            (&options::LOCK, locked),
-        ];
-        for (option, file) in others {
-            if file.is_some() && file == journal.as_ref() {
-                return Err(usage(
-                    Slug::OptionConflict,
-                    format_args!("`--journal` and `{}` can't have the same file", option.name()),
-                ));
-            }
-        }
-        if is_prompt && journal.is_some() {
-            return Err(usage(
-                Slug::OptionConflict,
+        let is_journal = |file: Option<&PathBuf>| file.is_some() && file == journal.as_ref();
+        let no_lock = lock.is_none();
+        let is_replaced = when_busy == WhenBusy::Replace;
+        check([
+            (is_journal(log_file.as_ref()), "`--journal` and `-f` can't have the same file"),
+            (is_journal(results.as_ref()), "`--journal` and `--results` can't have the same file"),
+            (is_journal(locked), "`--journal` and `--lock` can't have the same file"),
+            (
+                is_prompt && journal.is_some(),
                 "`--journal` needs a script: a prompt is not recorded",
-            ));
-        }
-        if is_prompt && flags.has(&options::QUIET.option) {
-            return Err(usage(
-                Slug::OptionConflict,
+            ),
+            (
+                is_prompt && flags.cron.is_some(),
                 "`--cron` needs a script: a prompt shows all output",
-            ));
-        }
-        if lock.is_none() && flags.has(&options::LOCK_WAIT.option) {
-            return Err(usage(Slug::OptionConflict, "`--lock-wait` needs `--lock`"));
-        }
-        if lock.is_none() && journal.is_none() && flags.has(&options::LOCK_BUSY.option) {
-            return Err(usage(Slug::OptionConflict, "`--lock-busy` needs `--lock` or `--journal`"));
-        }
-        if lock.is_none() && when_busy == WhenBusy::Replace && flags.has(&options::LOCK_BUSY.option)
-        {
-            return Err(usage(Slug::OptionConflict, "`--lock-busy replace` needs `--lock`"));
-        }
+            ),
+            (no_lock && flags.lock_wait.is_some(), "`--lock-wait` needs `--lock`"),
+            (
+                no_lock && journal.is_none() && lock_busy.is_some(),
+                "`--lock-busy` needs `--lock` or `--journal`",
+            ),
+            (no_lock && is_replaced && lock_busy.is_some(), "`--lock-busy replace` needs `--lock`"),
+        ])?;
         let log_level = match log_level {
             Some(level) => Level(level),
             // A prompt shows failures without a log. A log is written only on request.
@@ -402,7 +389,7 @@ impl RunPlan {
             {
                 Level::ENDING
             }
-            None => Level(options::LOG_LEVEL.default()?),
+            None => Level(default("-l", values::level)?),
         };
         let left = deadline.map(|it| it.left(&(context.clocks)()));
         let deadline = Deadline::of_limit(Time::START, left);
@@ -416,7 +403,7 @@ impl RunPlan {
             action,
             script: ScriptPlan { program, arguments, seed },
             start: StartPlan {
-                splay,
+                splay: splay.unwrap_or_default(),
                 lock,
                 lock_directory: context
                     .get("FTSH_LOCK_DIR")
@@ -454,7 +441,7 @@ impl RunPlan {
                 log_decimal,
                 is_brief: is_prefixed,
                 cron: if is_prompt { CronMode::Off } else { cron },
-                summary: flags.has(&options::SUMMARY),
+                summary: flags.summary,
                 results,
                 picture,
             },
@@ -466,9 +453,9 @@ impl RunPlan {
 /// Returns the secrets that are known before the run.
 pub(crate) fn secrets(typed: &[OsString], context: &ProcessContext) -> Result<Secrets> {
     let given = context.get("FTSH_REDACT").unwrap_or_default();
-    let mut names = context.inherited(&REDACT)?.unwrap_or_default();
+    let mut names = context.read("FTSH_REDACT_NAMES", values::variables)?.unwrap_or_default();
     for name in typed {
-        names.push(examine(REDACT.option.name(), name, values::variable)?);
+        names.push(examine(REDACT, name, values::variable)?);
     }
     let secrets = Secrets::new(names, given.as_bytes());
     for name in secrets.all_names() {

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use anyhow::Error;
 
 use crate::cli::messages::usage;
-use crate::cli::options::TABLE;
+use crate::cli::options::{flags, names};
 use ftsh_syntax::SyntaxError;
 use ftsh_syntax::diagnostic::printable;
 use ftsh_syntax::slug::Slug;
@@ -60,7 +60,7 @@ pub(super) fn option(words: &[OsString], mark: Mark) -> Option<Error> {
     let Mark::Word(at) = mark else { return None };
     let word = words[at].to_string_lossy();
     let name = word.split('=').next().unwrap_or_default();
-    let is_option = TABLE.iter().any(|option| option.names.contains(&name));
+    let is_option = flags::command().get_arguments().flat_map(names).any(|option| option == name);
     let first = words[0].display();
     is_option.then(|| {
         let place = marked(words, mark);

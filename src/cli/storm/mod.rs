@@ -13,7 +13,6 @@ use self::inside::StormFiles;
 use self::work::WorkDirectory;
 use self::world::CoveredWorld;
 use crate::cli::messages::{print_text, report, usage};
-use crate::cli::options;
 use crate::cli::options::flags::Flags;
 use crate::cli::plan::source::ScriptSource;
 use crate::cli::plan::{Action, RunPlan};
@@ -40,20 +39,6 @@ const OWN_DIRECTORY: &str = ".";
 /// Words of the C library for EROFS, without the first letter.
 const READ_ONLY: &str = "ead-only file system";
 
-/// Refuses options that need `--storm`.
-pub(super) fn check(flags: &Flags) -> Result<()> {
-    if flags.has(&options::STORM) {
-        return Ok(());
-    }
-    for option in [&options::STORM_IN, &options::STORM_COMMAND, &options::STORM_JSON] {
-        if flags.has(option) {
-            let message = format!("`{}` needs `--storm`", option.name());
-            return Err(usage(Slug::OptionConflict, message));
-        }
-    }
-    Ok(())
-}
-
 /// Runs the script of a plan with each fault, and reports the result.
 pub(super) fn run(flags: &Flags, plan: &RunPlan, words: Vec<OsString>) -> Result<Outcome> {
     let is_rereadable = !matches!(plan.script.program, ScriptSource::StandardInput);
@@ -66,14 +51,14 @@ pub(super) fn run(flags: &Flags, plan: &RunPlan, words: Vec<OsString>) -> Result
         Err(unusable) => return unusable.report(),
     };
     let text = |word: &OsString| word.to_string_lossy().into_owned();
-    let models: Vec<String> = flags.values(&options::STORM_COMMAND).iter().map(text).collect();
+    let models: Vec<String> = flags.storm_command.iter().map(text).collect();
     for model in &models {
         model.parse::<CommandModel>().map_err(|reason| {
             usage(Slug::OptionValue, format_args!("`--command` can't be `{model}`: {reason}"))
         })?;
     }
     let own = OsString::from(OWN_DIRECTORY);
-    let directories: Vec<_> = flags.values(&options::STORM_IN).iter().chain([&own]).collect();
+    let directories: Vec<_> = flags.storm_in.iter().chain([&own]).collect();
     let places = Directories::find(&directories).map_err(|error| anyhow!("--storm: {error}"))?;
     let work = WorkDirectory::create(&places)?;
     let files = StormFiles::new(work.path());
@@ -90,11 +75,8 @@ pub(super) fn run(flags: &Flags, plan: &RunPlan, words: Vec<OsString>) -> Result
     let mut world = CoveredWorld::new(places, files, words);
     match storm(&mut world, &settings) {
         Ok(found) => {
-            let text = if flags.has(&options::STORM_JSON) {
-                format!("{:#}\n", found.json())
-            } else {
-                found.text()
-            };
+            let text =
+                if flags.storm_json { format!("{:#}\n", found.json()) } else { found.text() };
             Ok(match print_text(&text) {
                 Outcome::Succeeded if !found.is_repeatable() => Outcome::Exited(NOT_REPEATABLE),
                 Outcome::Succeeded => Outcome::Succeeded,
