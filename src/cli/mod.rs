@@ -91,6 +91,7 @@ fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
         Ok(Request::Work(flags)) => *flags,
         Ok(Request::Print(text)) => return Ok(print_text(&text)),
         Err(error) => {
+            // No option could be read, so the environment alone names secrets.
             let secrets = resolve::secrets(&[], &context)?;
             return Err(anyhow!("{}", secrets.hide(&error.to_string())));
         }

@@ -66,6 +66,7 @@ impl LockLocation {
                 })?;
                 let name = whole.file_name().unwrap_or_default().to_string_lossy();
                 // The hash distinguishes scripts of the same name.
+                // At most 160 bytes, so that the hash fits into the 255 bytes of a name.
                 let short: String = name.chars().take(40).collect();
                 let hash = fnv1a(whole.as_os_str().as_encoded_bytes());
                 let directory = directory.unwrap_or_else(user_directory::path);
@@ -93,6 +94,7 @@ fn remove_ended(directory: &Path) {
         let Ok(file) = open(&path) else { continue };
         if let Ok(file) = FileLock::lock(file, LockKind::ExclusiveNow)
             && HolderNote::read(&file).is_some_and(|note| note.is_gone())
+            // Another run may have replaced the file since it was opened.
             && identity_of(file.metadata()) == identity_of(std::fs::symlink_metadata(&path))
         {
             let _ = std::fs::remove_file(&path);
@@ -284,6 +286,7 @@ fn no_lock(path: &Path, errno: Errno) -> anyhow::Error {
 /// meanwhile.
 fn keep(path: &Path, file: FileLock, holder: &LockHolder) -> Option<HeldLock> {
     let identity = identity_of(file.metadata())?;
+    // A lock on a removed file keeps no run out that creates the file again.
     if identity_of(std::fs::symlink_metadata(path)) != Some(identity) {
         return None;
     }

@@ -17,6 +17,7 @@ pub(crate) type Stranger = &'static str;
 
 /// Ends the run whose shell has this process id, by SIGTERM, if the run holds the lock.
 pub(crate) fn end(pid: i32, lock: &File) -> Result<(), Stranger> {
+    // Before the checks, so that no later process with the same id is signaled.
     let process = sys::pidfd_open(pid).map_err(|_| "its process cannot be reached")?;
     let directory = PathBuf::from(format!("/proc/{pid}"));
     let owner = fs::metadata(&directory).map_err(|_| "its process cannot be examined")?.uid();

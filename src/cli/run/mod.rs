@@ -45,6 +45,7 @@ pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> 
         Err(unusable) if !has_earlier => return unusable.report(),
         script => script,
     };
+    // Before the splay and the lock: a wrong argument is reported at once.
     if !has_earlier
         && let Ok(script) = &script
         && let Some(outcome) = arguments::refuse(script, &plan.script.arguments)
@@ -71,6 +72,7 @@ pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> 
         plan.machine.log_level = plan.machine.log_level.max(Story::LEVEL);
     }
     let deadline = plan.journal.as_ref().map_or(Deadline::NONE, |journal| journal.deadline);
+    // The splay and the lock may have taken the time.
     if deadline.is_past(Time::START) {
         print_message(Slug::NotRun, format!("{name}: not run: its time is over"));
         return Ok(Outcome::Exited(preflight::OUT_OF_TIME));
@@ -90,6 +92,7 @@ pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> 
         .transpose()?;
     let options = process::SupervisorOptions {
         capture: capture.map(Rc::new),
+        // A program after `exec` has no descriptor of the lock or the journal.
         stay: has_lock || at_end.is_some(),
         restore: if is_prompt { repl::restore() } else { None }.map(Rc::new),
         at_end: at_end.clone(),

@@ -29,7 +29,7 @@ use crate::values::{Suspend, Value};
 use ftsh_syntax::clauses::{ForAllClauses, OutputMode};
 use ftsh_syntax::slug::Slug;
 
-/// Maximum number of branches started in a turn.
+/// Maximum number of branches started in a turn, so that a deadline can cut a long list.
 const BATCH: usize = 100;
 
 /// Number of tasks from which a `forall` with running branches starts no further ones. Ending more
@@ -54,6 +54,7 @@ impl Forker<'_> {
             query_for_packing(task)?;
         }
         let reading = clauses.once_in.map(|()| reading(task)).transpose()?;
+        // The values stay on the stack: the instruction is executed again with the table.
         let Some(io) = task.take_opened() else {
             return Ok(self.open_for_branches(task));
         };
@@ -185,6 +186,7 @@ impl Forker<'_> {
                 task.top_join().map(|it| &mut it.kind)
             {
                 tally.began(branch, word, slot, now);
+                // This branch changes what is free, so the next one waits for another answer.
                 if let Some(gate) = gate {
                     gate.close();
                 }

@@ -67,6 +67,7 @@ impl TryRunner<'_> {
         let Some(channel) = frame.code.through.clone() else {
             return self.make_attempt(task, None);
         };
+        // The attempt around returns its pass only after this one: a wait could last forever.
         if self.core.tasks().is_inside(task, |frame| {
             self.core.scopes().pass(frame.scope).is_some_and(|pass| pass.channel == channel)
         }) || self.core.remote().is_inside(&channel)
@@ -81,6 +82,7 @@ impl TryRunner<'_> {
             // A deferred attempt has already been counted.
             _ if deferred => Claim::Inner,
             2.. => Claim::Retry,
+            // Repeated by a retry around, this attempt is no new request that earns budget.
             _ if self.core.tasks().is_inside(task, is_retried)
                 || self.core.remote().is_retried() =>
             {

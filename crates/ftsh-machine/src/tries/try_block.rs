@@ -65,9 +65,11 @@ impl TryRunner<'_> {
         if let Some(channel) = &code.through {
             self.definitions.rules(channel)?;
         }
+        // Last: a failure above is one of the head, which the `catch` of this `try` handles.
         task.frames.pop();
         let id = self.core.next_id();
         let cut = Timer::Deadline { task: task.id, id };
+        // Without a timer of its own where the deadline around comes first and ends this `try` too.
         let deadline_timer = (own < enclosing).then(|| self.core.arm(own.timer_moment(), cut));
         let frame = TryFrame {
             id,
@@ -186,6 +188,7 @@ impl TryRunner<'_> {
         }
         self.core.cancel(frame.attempt_timer.take());
         frame.failure = Some(thrown.failure);
+        // The policy counts the time of failures from here, and a deferral is none.
         if !matches!(verdict, Verdict::Defer(_)) {
             frame.first_failed.get_or_insert(now);
         }
@@ -198,6 +201,7 @@ impl TryRunner<'_> {
         self.core.log(task, || LogEvent::Condition(again), Level::STRUCTURES);
         let Some(frame) = task.top_try() else { return Ok(Flow::broken(task, TryFrame::MISSING)) };
         let verdict = frame.attempts(self.core.now()).verdict(Occasion::Condition(again));
+        // Processes that the condition left running continue, as after a successful command.
         let (scope, outer) = (frame.scope, frame.outer_scope);
         self.core.hand_over(scope, outer);
         Ok(self.apply_verdict(task, verdict))

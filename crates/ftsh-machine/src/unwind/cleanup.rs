@@ -74,6 +74,7 @@ impl Unwinder<'_> {
         let share = self.core.config().kill_timeout / 2;
         let (scope, ends) = (cut.scope, cut.since + self.core.config().kill_timeout);
         let left = ends - self.core.now();
+        // Without a kill timeout, no time is left for groups.
         if share.is_zero() || !self.prepare_cleanup(task, cut.keep, cut.reason()) {
             self.drop_structures(task, cut.keep, cut.reason());
             restore(task);
@@ -124,6 +125,7 @@ impl Unwinder<'_> {
     /// Stops a task and its child tasks, and unwinds up to the innermost `finally` group still to
     /// run. Running groups are cut short. Returns false if there is no such group.
     fn prepare_cleanup(&mut self, task: &mut Task, keep: usize, why: KindAndCode) -> bool {
+        // Children first: the join that counts them is among the structures left below.
         for id in task.children() {
             if let Some(child) = self.core.parts().tasks.take(id) {
                 self.prepare_child_cleanup(task, child, why);
@@ -287,6 +289,7 @@ impl Unwinder<'_> {
     /// Hastens the end of the run, skipping the remaining groups; kills at once if `kills`.
     pub(crate) fn hasten(&mut self, main: &mut Task, kills: bool) -> Flow {
         if !main.cancellations.is_empty() {
+            // The outermost cancellation covers all others.
             let mut cancellation = main.cancellations.remove(0);
             self.drop_structures(main, cancellation.keep, cancellation.reason());
             if kills {

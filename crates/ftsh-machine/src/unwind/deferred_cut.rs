@@ -60,6 +60,7 @@ impl Unwinder<'_> {
             self.core.arm(limit.timer_moment(), Timer::Cleaning { task: task.id, keep: cut.keep }),
         );
         let (keep, scope, why) = (cut.keep, cut.scope, cut.reason());
+        // From the outside in: the last cancellation is always the innermost.
         let place = task.cancellations.partition_point(|cancellation| cancellation.keep < keep);
         task.cancellations.insert(place, cut);
         let mut spared = Vec::new();

@@ -45,6 +45,7 @@ impl Unwinder<'_> {
         Committer::new(self.core).end_replay(frame.replay.take());
         let tried = frame.tried(&task.program.source, self.core.now());
         let (line, attempts, elapsed) = (tried.line, tried.attempts, tried.elapsed);
+        // A `limit` makes no attempts that a report could count.
         if !frame.code.is_limit {
             let mut failure = Arc::unwrap_or_clone(thrown.failure);
             failure.tries.push(tried);

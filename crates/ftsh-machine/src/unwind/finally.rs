@@ -70,6 +70,7 @@ impl Unwinder<'_> {
         self.core.log_at(task, code.line, || LogEvent::Finally, Level::STRUCTURES);
         task.jump(code.at);
         task.scope = scope;
+        // Read before the return: after a success, the task continues in this directory.
         let ended_in = task.working_directory();
         task.return_to(&guard.began_in);
         let frame = FinallyFrame {

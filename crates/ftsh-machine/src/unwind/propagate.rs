@@ -37,6 +37,7 @@ impl Unwinder<'_> {
             match frame.kind {
                 FrameKind::Try(details) => {
                     let scope = details.scope;
+                    // Noted first: with the scope, the pass of the attempt returns to its channel.
                     self.core.parts().scopes.note_failed(scope, &thrown);
                     task.enter(FrameKind::Try(details));
                     return self.empty(task, scope, AfterEmptied::Fail(thrown));

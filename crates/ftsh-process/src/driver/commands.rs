@@ -210,7 +210,9 @@ impl ProcessDriver {
     fn replace_shell(&mut self, replacement: &Replacement) -> SpawnError {
         // The program gets the limit of descriptors that the shell was started with.
         self.requests.limit().restore_in(self.processes.parent());
+        // A thread writes the durations, and ends with this program.
         self.durations.finish();
+        // The monitor would live on as a child of the new program.
         self.job_control.stop_key_monitor(&mut self.reactor);
         // The new program does not clean up.
         self.tables.registry().clear();

@@ -10,7 +10,8 @@ use ftsh_machine::event::{CommandStatus, Event};
 use ftsh_machine::record::LogEvent;
 use ftsh_sys as sys;
 
-/// Number of ended commands after which ended orphans are reaped.
+/// Number of ended commands after which ended orphans are reaped. While commands end without pause,
+/// SIGCHLD is not caught, and orphans would accumulate.
 const BETWEEN_ORPHANS: usize = 64;
 
 impl ProcessDriver {
@@ -110,6 +111,7 @@ impl ProcessDriver {
         while let Some(action) = self.processes.scopes().take_action() {
             match action {
                 ScopeAction::Signal(pid, signal) => {
+                    // A stopped process handles the signal only after SIGCONT.
                     for signal in [signal_number(signal), libc::SIGCONT] {
                         if sys::kill(pid, signal).is_ok() {
                             self.console.log(0, LogEvent::Signaled { pid, signal });

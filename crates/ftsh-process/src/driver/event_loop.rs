@@ -176,6 +176,7 @@ impl ProcessDriver {
         if let Some(supervision) = &self.supervision {
             supervision.finish_alone();
         }
+        // Clients exit when their standard input ends, whose other end is closed here.
         // SAFETY: from here on, this process only waits and ends.
         unsafe { sys::close_all(&[]) };
         shutdown_sweep.await_clients(&given_up);

@@ -78,6 +78,7 @@ impl JobControl {
         match signal {
             _ if !is_command => {
                 if is_starting {
+                    // The result of the worker that started this child is not handled yet.
                     terminal.note_early(pid, signal);
                 }
                 false
@@ -165,6 +166,7 @@ impl JobControl {
     fn start_key_monitor(&mut self, processes: &mut Processes, reactor: &mut Reactor) {
         let Some(terminal) = &mut self.terminal else { return };
         let Ok(monitor) = KeySignalMonitor::start() else { return };
+        // As a helper, so that no scope adopts the monitor and waits for its end.
         processes.children().preexisting.extend(monitor.pid());
         // Errors are ignored: only a repeated key would go unnoticed.
         let _ = reactor.poller().add(monitor.readiness(), KEYS);
@@ -246,6 +248,7 @@ impl JobControl {
             groups.retain(|&group| !terminal.queue().contains(group));
         }
         for group in &groups {
+            // A command may ignore SIGTSTP, and would run on without the terminal.
             let _ = sys::kill(-group, libc::SIGSTOP);
         }
         let (mut holder, mut modes) = (wanting, None);
@@ -266,6 +269,7 @@ impl JobControl {
             && let Some(group) = holder
             && terminal.is_own()
         {
+            // Before SIGCONT: a command that reads in the background would be stopped again.
             terminal.hand_to(group, TerminalUse::requested(Instant::now()));
             if let Some(modes) = &modes {
                 terminal.set_modes(modes);

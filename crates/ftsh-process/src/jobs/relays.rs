@@ -453,6 +453,7 @@ impl Relays {
 /// kept, which shows if a line begins there.
 fn keep(kept: &mut Vec<u8>, bytes: &[u8]) {
     kept.extend_from_slice(bytes);
+    // Cut only at twice the limit, so each byte moves once on average.
     if kept.len() > 2 * MAX_REPORTED_OUTPUT {
         kept.drain(..kept.len() - MAX_REPORTED_OUTPUT - 1);
     }

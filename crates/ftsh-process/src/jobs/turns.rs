@@ -153,6 +153,7 @@ impl Turns {
         let is_same = |(reason, _): &(WaitReason, JobHandle)| {
             next.as_ref().is_some_and(|wait| wait.reason == *reason)
         };
+        // The worker that waits for this reason goes on: another one would begin the same wait.
         if self.waits.get(name).is_some_and(is_same) {
             return note;
         }

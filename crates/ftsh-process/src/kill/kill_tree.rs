@@ -34,8 +34,10 @@ fn stop(roots: &[i32]) -> Vec<i32> {
     let lists_children = lists_children();
     let own = std::process::id() as i32;
     let mut found: Vec<i32> = Vec::new();
+    // A stopped shell kills nothing, and a signal to 0 reaches the whole group of the shell.
     let mut seen = HashSet::from([0, 1, own]);
     let add = |pid: i32, found: &mut Vec<i32>, seen: &mut HashSet<i32>| {
+        // A process of another user cannot be stopped, but its children may be ours.
         if seen.insert(pid) && sys::kill(pid, libc::SIGSTOP) != Err(Errno::ESRCH) {
             found.push(pid);
         }
@@ -119,6 +121,7 @@ pub(crate) fn kill_all_except(except: &HashSet<i32>) -> HashSet<i32> {
     let mut killed = Killed::default();
     let mut hanging = HashSet::new();
     until_empty(Instant::now, || {
+        // Read before the list: a program whose start ends in between is in the list.
         let may_come = sys::is_starting();
         let mut left = Vec::new();
         let mut has_ended = false;

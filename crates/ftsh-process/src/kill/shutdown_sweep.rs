@@ -17,8 +17,8 @@ use ftsh_sys as sys;
 pub const CLIENTS: u64 = 0x5a << 56;
 const HIGHEST: u64 = 0xff << 56;
 
-/// Time for clients to exit by themselves. Remote branches are killed earlier, unless configured
-/// otherwise.
+/// Time for clients to exit by themselves: more than the 30 s that a kill timeout has by default.
+/// Remote branches are killed earlier, unless configured otherwise.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(35);
 /// Time for clients to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
@@ -89,6 +89,7 @@ impl ShutdownSweep {
                     let tagged = ProcDir(pid).tag_by(ScopeTag::innermost);
                     is_listed &= tagged != TagLookup::Unreadable;
                     tagged.ours().as_ref().is_some_and(is_client)
+                        // Reaps an ended client, which would otherwise count as alive.
                         && !matches!(sys::wait_for(pid, false), Ok(Some(_)))
                 });
                 (pids.into_iter().collect(), is_listed)

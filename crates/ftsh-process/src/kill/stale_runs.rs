@@ -48,6 +48,7 @@ pub fn kill_stale_runs(runs: &[String], grace: Duration) -> io::Result<Vec<i32>>
             for process in &found.processes {
                 let is_new = asked.insert((process.pid, process.started));
                 if is_new && !found.nested.contains(&process.pid) {
+                    // A stopped process handles SIGTERM only after SIGCONT.
                     for signal in [libc::SIGTERM, libc::SIGCONT] {
                         let _ = sys::kill(process.pid, signal);
                     }

@@ -188,6 +188,7 @@ pub fn supervise(
     else {
         match interpret(None) {}
     };
+    // Before the fork: a signal that comes first must not end one of the two processes.
     sys::hold_signals();
     let supervisor = SupervisorProcess {
         interpreter: 0,

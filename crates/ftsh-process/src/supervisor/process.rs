@@ -69,6 +69,7 @@ impl SupervisorProcess {
         let collector = self.capture.as_ref().map(|capture| (capture, capture.collect()));
         if let Some((_, Err(error))) = &collector {
             eprintln!("ftsh: cannot capture the output: {}", plain(error));
+            // Nothing empties the pipe, so the script would block as soon as the pipe is full.
             let _ = sys::kill(self.interpreter, libc::SIGKILL);
         }
         let mut kill_count = KillCount::default();
@@ -79,10 +80,12 @@ impl SupervisorProcess {
             let shutdown_sweep = self.shutdown_sweep(is_left);
             let given_up = shutdown_sweep.kill();
             shutdown_sweep.await_clients(&given_up);
+            // After the kill: a process that still runs could change the modes again.
             if let Some(restore) = &self.restore {
                 restore.apply();
             }
         }
+        // A capture has this reason in the line before the output.
         if why == CommandStatus::OutOfMemory && collector.is_none() {
             let said = "ftsh: killed by SIGKILL: the system had too little memory\n";
             let _ = WaitingWriter::briefly(io::stderr().as_fd()).write_all(said.as_bytes());

@@ -218,6 +218,7 @@ impl Terminal {
     pub(crate) fn take_back_from(&mut self, group: i32, status: CommandStatus) -> Option<i32> {
         let handled_signals =
             self.holder.as_ref().filter(|holder| holder.group == group)?.handled_signals;
+        // Before the question to the monitor: a key in between signals the shell and is not lost.
         self.take_back(matches!(status, CommandStatus::Signaled(_)));
         let typed = self.monitor.as_mut().map(KeySignalMonitor::take_last_key);
         if let Some(Err(_)) = typed

@@ -18,7 +18,8 @@ use ftsh_sys as sys;
 /// Signals of interrupting keys.
 const KEYS: [i32; 2] = [libc::SIGINT, libc::SIGQUIT];
 
-/// Signal that requests a report. The kernel delivers it after pending key signals.
+/// Signal that requests a report. The kernel delivers the lowest number first, so pending key
+/// signals precede this one.
 const QUESTION: i32 = libc::SIGUSR1;
 
 /// Time limit for a report of the monitor.
