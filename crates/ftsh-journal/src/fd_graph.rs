@@ -116,7 +116,7 @@ impl FdGraph {
                 self.replays.remove(replay);
             }
             Effect::OpenScope { scope, parent, .. } => {
-                self.scopes.put(*scope, *parent);
+                self.scopes.open(*scope, *parent);
             }
             Effect::Terminate(scope) => {
                 self.scopes.end(*scope);

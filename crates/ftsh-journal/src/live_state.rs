@@ -160,7 +160,7 @@ impl LiveState {
     pub(crate) fn on_event(&mut self, event: &Event) {
         let emptied = match event {
             Event::Emptied { scope } if !self.orphans.is_empty() => {
-                self.fd_graph.scopes.within(*scope)
+                self.fd_graph.scopes.nesting().within(*scope)
             }
             _ => Vec::new(),
         };

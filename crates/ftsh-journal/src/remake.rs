@@ -15,7 +15,7 @@ impl LiveState {
     pub(crate) fn remade(&self) -> Vec<Effect> {
         let holding = self.holding();
         let mut effects = self.fills(|id, _| !holding.contains(id));
-        effects.extend(self.fd_graph.scopes.iter().map(|(scope, parent)| {
+        effects.extend(self.fd_graph.scopes.nesting().iter().map(|(scope, parent)| {
             // Attempts that hold a pass of a channel are lost.
             Effect::OpenScope { scope, parent, pass: None }
         }));

@@ -1,34 +1,29 @@
-//! Running commands by scope, and the nesting of scopes.
+//! Running commands by scope.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use ftsh_machine::effect::{ProcessId, ScopeId};
+use ftsh_machine::nesting::Nesting;
 
 /// Open scopes with their commands. The cost of an operation depends only on the content of its
 /// scope.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpenScopes {
-    /// Parent of each scope.
-    around: BTreeMap<ScopeId, ScopeId>,
-    /// Pairs of parent and child scope.
-    inside: BTreeSet<(ScopeId, ScopeId)>,
+    nesting: Nesting,
     commands: BTreeSet<(ScopeId, ProcessId)>,
     /// Scopes whose processes are being killed.
     ending: BTreeSet<ScopeId>,
 }
 
 impl OpenScopes {
-    /// Returns each scope with its parent.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (ScopeId, ScopeId)> {
-        self.around.iter().map(|(scope, around)| (*scope, *around))
+    /// Returns the nesting of the scopes.
+    pub(crate) fn nesting(&self) -> &Nesting {
+        &self.nesting
     }
 
-    /// Opens a scope inside a parent, or moves an open scope there.
-    pub(crate) fn put(&mut self, scope: ScopeId, around: ScopeId) {
-        if let Some(before) = self.around.insert(scope, around) {
-            self.inside.remove(&(before, scope));
-        }
-        self.inside.insert((around, scope));
+    /// Opens a scope inside a parent.
+    pub(crate) fn open(&mut self, scope: ScopeId, parent: ScopeId) {
+        self.nesting.insert(scope, parent);
     }
 
     /// Adds a command to a scope.
@@ -48,10 +43,7 @@ impl OpenScopes {
 
     /// Moves the content of a scope into another scope, and returns the moved commands.
     pub(crate) fn hand_over(&mut self, scope: ScopeId, into: ScopeId) -> Vec<ProcessId> {
-        self.remove(scope);
-        for inner in self.directly_in(scope) {
-            self.put(inner, into);
-        }
+        self.nesting.hand_over(scope, into);
         let commands: Vec<ProcessId> = self.commands_of(scope).collect();
         for process in &commands {
             self.leave(scope, *process);
@@ -65,7 +57,7 @@ impl OpenScopes {
         let mut members: Vec<_> = if scope == ScopeId::SCRIPT {
             self.commands.iter().map(|(_, process)| *process).collect()
         } else {
-            let scopes = self.within(scope).into_iter();
+            let scopes = self.nesting.within(scope).into_iter();
             scopes.flat_map(|scope| self.commands_of(scope)).collect()
         };
         members.sort_unstable();
@@ -78,36 +70,14 @@ impl OpenScopes {
         if scope == ScopeId::SCRIPT {
             return;
         }
-        let around = self.around.get(&scope).copied().unwrap_or(ScopeId::SCRIPT);
-        for inner in self.within(scope) {
+        let parent = self.nesting.parent(scope).unwrap_or(ScopeId::SCRIPT);
+        for inner in self.nesting.within(scope) {
             if self.ending.contains(&inner) {
-                self.put(inner, around);
+                self.nesting.insert(inner, parent);
             } else {
-                self.remove(inner);
+                self.nesting.remove(inner);
             }
         }
-    }
-
-    fn remove(&mut self, scope: ScopeId) {
-        if let Some(around) = self.around.remove(&scope) {
-            self.inside.remove(&(around, scope));
-        }
-    }
-
-    /// Returns a scope and all scopes inside.
-    pub(crate) fn within(&self, scope: ScopeId) -> Vec<ScopeId> {
-        let mut found = vec![scope];
-        let mut next = 0;
-        while let Some(outer) = found.get(next) {
-            found.extend(self.directly_in(*outer));
-            next += 1;
-        }
-        found
-    }
-
-    fn directly_in(&self, scope: ScopeId) -> Vec<ScopeId> {
-        let all = (scope, ScopeId(0))..=(scope, ScopeId(u64::MAX));
-        self.inside.range(all).map(|(_, inner)| *inner).collect()
     }
 
     fn commands_of(&self, scope: ScopeId) -> impl Iterator<Item = ProcessId> {
@@ -128,7 +98,7 @@ mod tests {
     fn scopes() -> OpenScopes {
         let mut scopes = OpenScopes::default();
         for (scope, around) in [(OUTER, ScopeId::SCRIPT), (INNER, OUTER), (INNERMOST, INNER)] {
-            scopes.put(scope, around);
+            scopes.open(scope, around);
             scopes.enter(scope, ProcessId(10 * scope.0));
         }
         scopes
@@ -139,7 +109,7 @@ mod tests {
     }
 
     fn around(scopes: &OpenScopes) -> Vec<(u64, u64)> {
-        scopes.iter().map(|(scope, around)| (scope.0, around.0)).collect()
+        scopes.nesting().iter().map(|(scope, around)| (scope.0, around.0)).collect()
     }
 
     #[test]

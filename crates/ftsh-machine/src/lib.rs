@@ -53,7 +53,9 @@ pub use crate::time::{Deadline, Time};
 
 pub use crate::commands::builtins;
 pub use crate::eval::{arguments, functions};
-pub use crate::interface::{config, control, effect, event, outcome, packed, record, time, trace};
+pub use crate::interface::{
+    config, control, effect, event, nesting, outcome, packed, record, time, trace,
+};
 pub use crate::machine::driver;
 pub use crate::values::{pattern, size};
 

@@ -14,6 +14,7 @@ use ftsh_machine::effect::{
     Action, BeginView, FdChange, IoId, ProcessId, Query, Run, ScopeId, Signal, StagedFileId, ViewId,
 };
 use ftsh_machine::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind};
+use ftsh_machine::nesting::Nesting;
 use ftsh_machine::{Effect, Event, Time};
 
 /// Signal that kills a writer without a reader.
@@ -100,7 +101,7 @@ pub enum ProgramEnd {
 #[derive(Default)]
 pub struct Shell {
     pub(super) descriptors: Descriptors,
-    parents: BTreeMap<ScopeId, ScopeId>,
+    nesting: Nesting,
     pub(super) processes: BTreeMap<ProcessId, SimulatedProcess>,
     pub(super) terminating: BTreeSet<ScopeId>,
     /// Scopes whose first signal is not SIGTERM, until SIGTERM follows.
@@ -190,7 +191,7 @@ impl Shell {
                 self.events.push_back(Event::Done { operation, result });
             }
             Effect::OpenScope { scope, parent, .. } => {
-                self.parents.insert(scope, parent);
+                self.nesting.insert(scope, parent);
             }
             Effect::SetSignal(scope, signal) => drop(self.signals.insert(scope, signal)),
             Effect::Watch { scope, watch } => self.watch(scope, watch, world),
@@ -202,8 +203,7 @@ impl Shell {
                         self.signal(id, Signal::Term, world);
                     }
                 }
-                let parents = &self.parents;
-                self.signals.retain(|inner, _| !is_within(parents, *inner, scope));
+                self.signals.retain(|inner, _| !self.nesting.is_inside(*inner, scope));
             }
             Effect::Kill { scope, .. } => {
                 for id in self.members(scope) {
@@ -460,8 +460,7 @@ impl Shell {
             let signal = self.signals.get(&process.scope).copied().unwrap_or_default();
             self.signal(id, signal, world);
         }
-        let parents = &self.parents;
-        self.descriptors.waiting.retain(|run| !is_within(parents, run.scope, scope));
+        self.descriptors.waiting.retain(|run| !self.nesting.is_inside(run.scope, scope));
         self.terminating.insert(scope);
         self.check_emptied();
     }
@@ -482,15 +481,14 @@ impl Shell {
     /// Returns the commands of a scope and its inner scopes, and the processes that commands left
     /// there. The oldest comes first.
     pub fn members(&self, scope: ScopeId) -> Vec<ProcessId> {
-        let members = self.processes.iter().filter(|(_, process)| {
-            scope == ScopeId::SCRIPT || is_within(&self.parents, process.scope, scope)
-        });
+        let members =
+            self.processes.iter().filter(|(_, process)| self.is_inside(process.scope, scope));
         members.map(|(id, _)| *id).collect()
     }
 
     /// Returns true if a scope is another scope or inside the other scope.
     pub(crate) fn is_inside(&self, scope: ScopeId, outer: ScopeId) -> bool {
-        outer == ScopeId::SCRIPT || is_within(&self.parents, scope, outer)
+        self.nesting.is_inside(scope, outer)
     }
 
     fn check_emptied(&mut self) {
@@ -509,9 +507,8 @@ impl Shell {
     /// Removes a closed scope, which bounds the memory of an endless script.
     fn forget(&mut self, scope: ScopeId) {
         self.signals.remove(&scope);
-        let Some(parent) = self.parents.remove(&scope) else { return };
-        for inner in self.parents.values_mut().filter(|inner| **inner == scope) {
-            *inner = parent;
+        if let Some(parent) = self.nesting.parent(scope) {
+            self.nesting.hand_over(scope, parent);
         }
     }
 
@@ -528,10 +525,4 @@ impl Shell {
             Some(_) => Ok(Reply::Incomplete(full())),
         }
     }
-}
-
-/// True if a scope is another scope or inside the other scope.
-fn is_within(parents: &BTreeMap<ScopeId, ScopeId>, scope: ScopeId, outer: ScopeId) -> bool {
-    let up = |scope: &ScopeId| parents.get(scope).copied();
-    std::iter::successors(Some(scope), up).any(|scope| scope == outer)
 }

@@ -20,6 +20,7 @@ use ftsh_machine::effect::{
     ScopeId, ViewId,
 };
 use ftsh_machine::event::{CommandStatus, SpawnError, SpawnErrorKind};
+use ftsh_machine::nesting::Nesting;
 use ftsh_machine::{Deadline, Event, Machine, Outcome, Time};
 
 /// Signal that ends a run that seems endless: SIGTERM.
@@ -59,7 +60,7 @@ pub struct StormDriver<D> {
     relays: BTreeSet<OperationId>,
     /// Scopes that are being emptied.
     ending: BTreeSet<ScopeId>,
-    parents: BTreeMap<ScopeId, ScopeId>,
+    nesting: Nesting,
     /// Longest times without progress.
     stalls: BTreeMap<ScopeId, Duration>,
     /// Tables of descriptors whose output goes to files.
@@ -112,7 +113,7 @@ impl<D: Durable> StormDriver<D> {
             operations: BTreeSet::new(),
             relays: BTreeSet::new(),
             ending: BTreeSet::new(),
-            parents: BTreeMap::new(),
+            nesting: Nesting::default(),
             stalls: BTreeMap::new(),
             file_tables: BTreeSet::new(),
             planned: Vec::new(),
@@ -221,25 +222,9 @@ impl<D: Durable> StormDriver<D> {
     }
 
     /// Returns the innermost scope with a limit on stalls, and the limit.
-    fn stall_of(&self, mut scope: ScopeId) -> Option<(ScopeId, Duration)> {
-        loop {
-            if let Some(limit) = self.stalls.get(&scope) {
-                return Some((scope, *limit));
-            }
-            scope = *self.parents.get(&scope)?;
-        }
-    }
-
-    fn is_in(&self, mut scope: ScopeId, outer: ScopeId) -> bool {
-        loop {
-            if scope == outer || outer == ScopeId::SCRIPT {
-                return true;
-            }
-            match self.parents.get(&scope) {
-                Some(parent) => scope = *parent,
-                None => return false,
-            }
-        }
+    fn stall_of(&self, scope: ScopeId) -> Option<(ScopeId, Duration)> {
+        let mut around = self.nesting.around(scope);
+        around.find_map(|scope| Some((scope, *self.stalls.get(&scope)?)))
     }
 
     /// Returns a deadline on the clock of the inner driver.
@@ -345,14 +330,14 @@ impl<D: Durable> StormDriver<D> {
     /// Forgets the commands and planned events of a scope.
     fn forget(&mut self, scope: ScopeId) {
         let mut commands = std::mem::take(&mut self.commands);
-        commands.retain(|_, command| !self.is_in(command.scope, scope));
+        commands.retain(|_, command| !self.nesting.is_inside(command.scope, scope));
         self.commands = commands;
         self.forget_planned(scope);
     }
 
     fn forget_planned(&mut self, scope: ScopeId) {
         let mut planned = std::mem::take(&mut self.planned);
-        planned.retain(|(_, of, _)| !self.is_in(*of, scope));
+        planned.retain(|(_, of, _)| !self.nesting.is_inside(*of, scope));
         self.planned = planned;
     }
 
@@ -445,7 +430,7 @@ impl<D: Durable> Driver for StormDriver<D> {
                 self.operations.remove(operation);
                 self.relays.remove(operation);
             }
-            Effect::OpenScope { scope, parent, .. } => _ = self.parents.insert(*scope, *parent),
+            Effect::OpenScope { scope, parent, .. } => self.nesting.insert(*scope, *parent),
             Effect::Watch { scope, watch } => {
                 if let Some(limit) = watch.stalled {
                     self.stalls.insert(*scope, limit);

@@ -45,7 +45,7 @@ impl Core {
 
     /// Moves the processes of the inner scopes to `scope`, except for scopes being emptied.
     pub(crate) fn merge_inner(&mut self, scope: ScopeId) {
-        for inner in self.scopes.inner(scope) {
+        for inner in self.scopes.nesting().children(scope).collect::<Vec<_>>() {
             if self.scopes.goes_on(inner) {
                 self.merge(inner, scope);
             }
@@ -67,8 +67,8 @@ impl Core {
 
     /// Terminates the inner scopes of a scope, except for `spared` scopes and their parents.
     pub(crate) fn terminate_beside(&mut self, scope: ScopeId, spared: &[ScopeId]) {
-        for inner in self.scopes.inner(scope) {
-            if spared.iter().any(|spared| self.scopes.is_around(inner, *spared)) {
+        for inner in self.scopes.nesting().children(scope).collect::<Vec<_>>() {
+            if spared.iter().any(|spared| self.scopes.nesting().is_inside(*spared, inner)) {
                 if !spared.contains(&inner) {
                     self.terminate_beside(inner, spared);
                 }

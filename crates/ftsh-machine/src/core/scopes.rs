@@ -1,10 +1,11 @@
-//! Tree of scopes, and the tasks waiting for scopes to end.
+//! Scopes, and the tasks waiting for scopes to end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::channels::Passed;
 use crate::effect::{PassId, ScopeId, TaskId, ViewId, Watch};
 use crate::endings::{Retry, Thrown};
+use crate::nesting::Nesting;
 use crate::outcome::FailureKind;
 use crate::resources::ResourceHandle;
 use crate::scheduler::TimerKey;
@@ -15,7 +16,8 @@ use ftsh_syntax::signal::Signal;
 /// Scopes in use.
 #[derive(Debug, Default)]
 pub(crate) struct Scopes {
-    tree: BTreeMap<ScopeId, ScopeNode>,
+    states: BTreeMap<ScopeId, ScopeState>,
+    nesting: Nesting,
     /// Tasks waiting for the end of a scope.
     emptying: BTreeMap<ScopeId, TaskId>,
     /// Scope emptied because of a signal.
@@ -24,9 +26,8 @@ pub(crate) struct Scopes {
     root_signal: Signal,
 }
 
-#[derive(Debug)]
-struct ScopeNode {
-    parent: Option<ScopeId>,
+#[derive(Debug, Default)]
+struct ScopeState {
     /// True if the driver knows the scope, because a command ran inside.
     opened: bool,
     /// True if the scope was terminated.
@@ -35,8 +36,6 @@ struct ScopeNode {
     signal: Signal,
     /// True if the driver knows the signal.
     signal_sent: bool,
-    /// Inner scopes.
-    inner: BTreeSet<ScopeId>,
     /// Timer of SIGTERM after another signal.
     escalation: Option<TimerKey>,
     /// Timer of the kill timeout.
@@ -85,29 +84,15 @@ pub(crate) struct RemovedScopes {
 impl Scopes {
     /// Returns the number of scopes.
     pub(crate) fn count(&self) -> usize {
-        self.tree.len()
+        self.states.len()
     }
 
     /// Adds a scope inside `parent`, with the signal of the parent.
     pub(crate) fn add(&mut self, id: ScopeId, parent: Option<ScopeId>) {
         let signal = parent.map_or(self.root_signal, |parent| self.signal(parent));
-        let scope = ScopeNode {
-            signal,
-            signal_sent: false,
-            escalation: None,
-            parent,
-            opened: false,
-            ending: false,
-            inner: BTreeSet::new(),
-            grace: None,
-            scratch: None,
-            view: None,
-            pass: None,
-            watch: None,
-        };
-        self.tree.insert(id, scope);
-        if let Some(parent) = parent.and_then(|parent| self.tree.get_mut(&parent)) {
-            parent.inner.insert(id);
+        self.states.insert(id, ScopeState { signal, ..ScopeState::default() });
+        if let Some(parent) = parent {
+            self.nesting.insert(id, parent);
         }
     }
 
@@ -115,37 +100,35 @@ impl Scopes {
     /// parent and pass, outer scopes first.
     pub(crate) fn open(&mut self, scope: ScopeId) -> Vec<(ScopeId, ScopeId, Option<PassId>)> {
         let mut opened = Vec::new();
-        let mut next = Some(scope);
-        while let Some(id) = next
-            && let Some(scope) = self.tree.get_mut(&id)
-            && !std::mem::replace(&mut scope.opened, true)
-        {
+        for id in self.nesting.around(scope) {
+            let scope = self.states.get_mut(&id).filter(|scope| !scope.opened);
+            let Some(scope) = scope else { break };
+            scope.opened = true;
             let pass = scope.pass.as_ref().map(|pass| pass.id);
-            opened.extend(scope.parent.map(|parent| (id, parent, pass)));
-            next = scope.parent;
+            opened.extend(self.nesting.parent(id).map(|parent| (id, parent, pass)));
         }
         opened.reverse();
         opened
     }
 
-    /// Returns the direct inner scopes of a scope.
-    pub(crate) fn inner(&self, scope: ScopeId) -> BTreeSet<ScopeId> {
-        self.tree.get(&scope).map(|scope| scope.inner.clone()).unwrap_or_default()
+    /// Returns the nesting of the scopes.
+    pub(crate) fn nesting(&self) -> &Nesting {
+        &self.nesting
     }
 
     /// Returns true if a scope exists and has not been terminated.
     pub(crate) fn goes_on(&self, scope: ScopeId) -> bool {
-        self.tree.get(&scope).is_some_and(|scope| !scope.ending)
+        self.states.get(&scope).is_some_and(|scope| !scope.ending)
     }
 
     /// Returns the first signal for the processes of a scope.
     pub(crate) fn signal(&self, scope: ScopeId) -> Signal {
-        self.tree.get(&scope).map_or(self.root_signal, |scope| scope.signal)
+        self.states.get(&scope).map_or(self.root_signal, |scope| scope.signal)
     }
 
     /// Sets the first signal for the processes of a scope, in which nothing ran yet.
     pub(crate) fn set_signal(&mut self, scope: ScopeId, signal: Signal) {
-        if let Some(scope) = self.tree.get_mut(&scope) {
+        if let Some(scope) = self.states.get_mut(&scope) {
             scope.signal = signal;
         }
     }
@@ -159,10 +142,9 @@ impl Scopes {
     /// Returns the scopes known to the driver, among a scope and its inner scopes, whose signals the
     /// driver must still learn. Outer scopes come first.
     pub(crate) fn take_signals(&mut self, scope: ScopeId) -> Vec<(ScopeId, Signal)> {
-        let (mut signals, mut left) = (Vec::new(), vec![scope]);
-        while let Some(id) = left.pop() {
-            let Some(scope) = self.tree.get_mut(&id) else { continue };
-            left.extend(scope.inner.iter().rev());
+        let mut signals = Vec::new();
+        for id in self.nesting.within(scope) {
+            let Some(scope) = self.states.get_mut(&id) else { continue };
             let is_usual = scope.signal == Signal::default();
             if scope.opened && !is_usual && !std::mem::replace(&mut scope.signal_sent, true) {
                 signals.push((id, scope.signal));
@@ -177,19 +159,19 @@ impl Scopes {
         scope: ScopeId,
         timer: Option<TimerKey>,
     ) -> Option<TimerKey> {
-        std::mem::replace(&mut self.tree.get_mut(&scope)?.escalation, timer)
+        std::mem::replace(&mut self.states.get_mut(&scope)?.escalation, timer)
     }
 
     /// Marks a scope as terminated, with the timer of its kill timeout. Returns the previous timer.
     pub(crate) fn terminate(&mut self, scope: ScopeId, grace: TimerKey) -> Option<TimerKey> {
-        let scope = self.tree.get_mut(&scope)?;
+        let scope = self.states.get_mut(&scope)?;
         scope.ending = true;
         scope.grace.replace(grace)
     }
 
     /// Marks the kill timeout of a scope as passed.
     pub(crate) fn end_grace(&mut self, scope: ScopeId) {
-        if let Some(scope) = self.tree.get_mut(&scope) {
+        if let Some(scope) = self.states.get_mut(&scope) {
             scope.grace = None;
         }
     }
@@ -227,62 +209,62 @@ impl Scopes {
 
     /// Keeps a scratch directory for the lifetime of a scope.
     pub(crate) fn set_scratch(&mut self, scope: ScopeId, scratch: Scratch) {
-        if let Some(scope) = self.tree.get_mut(&scope) {
+        if let Some(scope) = self.states.get_mut(&scope) {
             scope.scratch = Some(scratch);
         }
     }
 
     /// Keeps a view for the lifetime of a scope.
     pub(crate) fn set_view(&mut self, scope: ScopeId, view: ResourceHandle<ViewId>) {
-        if let Some(scope) = self.tree.get_mut(&scope) {
+        if let Some(scope) = self.states.get_mut(&scope) {
             scope.view = Some(view);
         }
     }
 
     /// Returns true if the driver knows a scope.
     pub(crate) fn is_opened(&self, scope: ScopeId) -> bool {
-        self.tree.get(&scope).is_some_and(|scope| scope.opened)
+        self.states.get(&scope).is_some_and(|scope| scope.opened)
     }
 
     /// Gives a pass to an attempt's scope.
     pub(crate) fn set_pass(&mut self, scope: ScopeId, pass: Option<ChannelPass>) {
-        if let Some(scope) = self.tree.get_mut(&scope) {
+        if let Some(scope) = self.states.get_mut(&scope) {
             scope.pass = pass.map(Box::new);
         }
     }
 
     /// Returns the pass of a scope.
     pub(crate) fn pass(&self, scope: ScopeId) -> Option<&ChannelPass> {
-        self.tree.get(&scope)?.pass.as_deref()
+        self.states.get(&scope)?.pass.as_deref()
     }
 
     /// Returns the pass of a scope, mutable.
     pub(crate) fn pass_mut(&mut self, scope: ScopeId) -> Option<&mut ChannelPass> {
-        self.tree.get_mut(&scope)?.pass.as_deref_mut()
+        self.states.get_mut(&scope)?.pass.as_deref_mut()
     }
 
     /// Sets conditions, if any, on the processes of a scope that the driver does not know yet. The
     /// driver watches the scope from its first command on, and reports each condition at most once.
     pub(crate) fn set_watch(&mut self, scope: ScopeId, watch: ScopeWatch) {
-        if let Some(scope) = self.tree.get_mut(&scope).filter(|_| !watch.conditions.is_empty()) {
+        if let Some(scope) = self.states.get_mut(&scope).filter(|_| !watch.conditions.is_empty()) {
             scope.watch = Some(Box::new(watch));
         }
     }
 
     /// Returns the conditions on a scope that has not been terminated.
     pub(crate) fn watch(&self, scope: ScopeId) -> Option<&ScopeWatch> {
-        self.tree.get(&scope).filter(|scope| !scope.ending)?.watch.as_deref()
+        self.states.get(&scope).filter(|scope| !scope.ending)?.watch.as_deref()
     }
 
     /// Returns the scopes with conditions that the driver knows.
     pub(crate) fn watched(&self) -> Vec<(ScopeId, Watch)> {
-        let known = self.tree.iter().filter(|(_, scope)| scope.opened && !scope.ending);
+        let known = self.states.iter().filter(|(_, scope)| scope.opened && !scope.ending);
         known.filter_map(|(id, scope)| Some((*id, scope.watch.as_ref()?.conditions))).collect()
     }
 
     /// Drops all passes. Returns the scopes of their attempts.
     pub(crate) fn lose_passes(&mut self) -> BTreeSet<ScopeId> {
-        let scopes = self.tree.iter_mut();
+        let scopes = self.states.iter_mut();
         scopes.filter_map(|(id, scope)| scope.pass.take().map(|_| *id)).collect()
     }
 
@@ -291,31 +273,18 @@ impl Scopes {
         let mut gone = RemovedScopes::default();
         let mut left = vec![scope];
         while let Some(id) = left.pop() {
-            let Some(scope) = self.tree.remove(&id) else { continue };
+            left.extend(self.nesting.children(id));
+            self.nesting.remove(id);
+            let Some(scope) = self.states.remove(&id) else { continue };
             gone.timers.extend(scope.escalation.into_iter().chain(scope.grace));
             gone.passes.extend(scope.pass.map(|pass| *pass));
-            left.extend(scope.inner);
-            if let Some(parent) = scope.parent.and_then(|parent| self.tree.get_mut(&parent)) {
-                parent.inner.remove(&id);
-            }
         }
         gone
     }
 
-    /// Returns the parent of a scope.
-    pub(crate) fn scope_around(&self, scope: ScopeId) -> Option<ScopeId> {
-        self.tree.get(&scope)?.parent
-    }
-
-    /// Returns true if `outer` is `inner` or one of its parents.
-    pub(crate) fn is_around(&self, outer: ScopeId, inner: ScopeId) -> bool {
-        std::iter::successors(Some(inner), |scope| self.scope_around(*scope))
-            .any(|scope| scope == outer)
-    }
-
     /// Returns true if the processes left in a scope have already received SIGKILL.
     pub(crate) fn is_killed(&self, scope: ScopeId) -> bool {
-        self.tree.get(&scope).is_some_and(|scope| scope.grace.is_none())
+        self.states.get(&scope).is_some_and(|scope| scope.grace.is_none())
     }
 }
 
@@ -378,10 +347,9 @@ mod tests {
         let name = Name::from("disk");
         let pass = ChannelPass { id: PassId(3), channel: name, passed: Passed::Neither };
         scopes.set_pass(ScopeId(2), Some(pass));
-        assert!(scopes.is_around(ScopeId::SCRIPT, ScopeId(2)));
         let gone = scopes.remove(ScopeId(1));
         assert_eq!(gone.passes.iter().map(|pass| pass.id).collect::<Vec<_>>(), [PassId(3)]);
-        assert_eq!((scopes.count(), scopes.inner(ScopeId::SCRIPT).len()), (1, 0));
+        assert_eq!((scopes.count(), scopes.nesting().iter().count()), (1, 0));
     }
 
     #[test]

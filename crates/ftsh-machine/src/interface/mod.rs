@@ -6,6 +6,7 @@ pub mod control;
 pub mod effect;
 pub mod event;
 mod id;
+pub mod nesting;
 pub mod outcome;
 pub mod packed;
 pub mod record;

@@ -82,7 +82,7 @@ impl Unwinder<'_> {
         }
         cut.limit =
             if std::mem::take(&mut cut.waits) { Deadline::at(ends) } else { Deadline::NONE };
-        cut.scope = self.core.scopes().scope_around(scope).unwrap_or(ScopeId::SCRIPT);
+        cut.scope = self.core.scopes().nesting().parent(scope).unwrap_or(ScopeId::SCRIPT);
         self.empty_within(task, scope, left.min(share), AfterEmptied::Clean(Box::new(cut)))
     }
 

@@ -1,11 +1,13 @@
-//! Nesting of scopes, with their commands and the process groups left by commands.
+//! Scopes with their commands and the process groups left by commands.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::actions::ScopeAction;
 use super::emptying::Emptying;
 use super::system::ScopeQueries;
+
 use ftsh_machine::effect::{ProcessId, ScopeId, Signal};
+use ftsh_machine::nesting::Nesting;
 
 /// Maximum number of remembered scopes that ended in success.
 const MAX_SUCCESSORS: usize = 100_000;
@@ -19,6 +21,8 @@ const BETWEEN_GROUPS: usize = 64;
 /// All scopes and their commands.
 pub(super) struct Tree {
     scopes: HashMap<ScopeId, ScopeMembers>,
+    /// Scopes inside others. A scope outside all others has no parent.
+    nesting: Nesting,
     commands: HashMap<ProcessId, Member>,
     /// Commands by process id.
     leaders: HashMap<i32, ProcessId>,
@@ -34,11 +38,8 @@ pub(super) struct Tree {
 
 #[derive(Default)]
 pub(super) struct ScopeMembers {
-    parent: Option<ScopeId>,
     /// First signal for the processes of the scope, unless SIGTERM.
     signal: Option<Signal>,
-    /// Inner scopes.
-    pub below: BTreeSet<ScopeId>,
     /// Commands.
     pub commands: HashSet<ProcessId>,
     /// Groups whose leader has ended; other members may live on.
@@ -61,6 +62,7 @@ impl Tree {
     pub(super) fn new() -> Self {
         Self {
             scopes: HashMap::from([(ScopeId::SCRIPT, ScopeMembers::default())]),
+            nesting: Nesting::default(),
             commands: HashMap::new(),
             leaders: HashMap::new(),
             successors: HashMap::new(),
@@ -87,12 +89,9 @@ impl Tree {
 
     /// Opens a scope inside another, or moves an open scope there.
     pub(super) fn open(&mut self, scope: ScopeId, parent: ScopeId) {
-        if let Some(before) = self.scope(scope).parent.replace(parent)
-            && let Some(before) = self.scopes.get_mut(&before)
-        {
-            before.below.remove(&scope);
-        }
-        self.scope(parent).below.insert(scope);
+        self.scope(parent);
+        self.scope(scope);
+        self.nesting.insert(scope, parent);
     }
 
     /// Opens a scope outside all others.
@@ -121,12 +120,9 @@ impl Tree {
     /// Returns a scope; an unknown one is created inside the script's.
     fn scope(&mut self, scope: ScopeId) -> &mut ScopeMembers {
         if scope != ScopeId::SCRIPT && !self.scopes.contains_key(&scope) {
-            self.scope(ScopeId::SCRIPT).below.insert(scope);
+            self.nesting.insert(scope, ScopeId::SCRIPT);
         }
-        self.scopes.entry(scope).or_insert_with(|| ScopeMembers {
-            parent: (scope != ScopeId::SCRIPT).then_some(ScopeId::SCRIPT),
-            ..ScopeMembers::default()
-        })
+        self.scopes.entry(scope).or_default()
     }
 
     /// Registers a command that is about to start.
@@ -175,8 +171,7 @@ impl Tree {
         if self.emptying.is_empty() {
             return Vec::new();
         }
-        let up = |id: &ScopeId| self.scopes.get(id)?.parent;
-        std::iter::successors(Some(scope), up).filter(|id| self.emptying.contains_key(id)).collect()
+        self.nesting.around(scope).filter(|id| self.emptying.contains_key(id)).collect()
     }
 
     /// Marks a changed scope, and the scopes around it, for a check if they are being emptied.
@@ -197,20 +192,16 @@ impl Tree {
         suspects
     }
 
-    /// Removes a scope. Processes with its tag belong to `heir` from now on.
+    /// Removes a scope. Its inner scopes and the processes with its tag belong to `heir` from now on.
     pub(super) fn remove(&mut self, scope: ScopeId, heir: ScopeId) -> Option<ScopeMembers> {
-        let mut old = self.scopes.remove(&scope)?;
+        let old = self.scopes.remove(&scope)?;
         self.emptying.remove(&scope);
         self.dirty.remove(&scope);
         if scope == ScopeId::SCRIPT {
-            let kept =
-                ScopeMembers { below: std::mem::take(&mut old.below), ..ScopeMembers::default() };
-            self.scopes.insert(scope, kept);
+            self.scopes.insert(scope, ScopeMembers::default());
             return Some(old);
         }
-        if let Some(parent) = old.parent.and_then(|parent| self.scopes.get_mut(&parent)) {
-            parent.below.remove(&scope);
-        }
+        self.nesting.hand_over(scope, heir);
         // Scopes missing from the table belong to the script.
         if heir != ScopeId::SCRIPT {
             if self.successors.len() >= MAX_SUCCESSORS {
@@ -221,11 +212,8 @@ impl Tree {
         Some(old)
     }
 
-    /// Moves the contents of a closed scope to another scope.
+    /// Moves the commands of a closed scope to another scope.
     pub(super) fn adopt_scope(&mut self, heir: ScopeId, old: ScopeMembers) {
-        for below in old.below {
-            self.open(below, heir);
-        }
         for process in &old.commands {
             if let Some(member) = self.commands.get_mut(process) {
                 member.scope = heir;
@@ -255,7 +243,7 @@ impl Tree {
 
     /// Returns the scope around a scope.
     pub(super) fn parent(&self, scope: ScopeId) -> ScopeId {
-        self.scopes.get(&scope).and_then(|scope| scope.parent).unwrap_or(ScopeId::SCRIPT)
+        self.nesting.parent(scope).unwrap_or(ScopeId::SCRIPT)
     }
 
     /// Returns a scope and the scopes around it, innermost first.
@@ -266,13 +254,7 @@ impl Tree {
 
     /// Returns a scope and all scopes inside.
     pub(super) fn subtree(&self, scope: ScopeId) -> Vec<ScopeId> {
-        let mut all = vec![scope];
-        let mut next = 0;
-        while let Some(id) = all.get(next) {
-            all.extend(self.scopes.get(id).into_iter().flat_map(|scope| &scope.below));
-            next += 1;
-        }
-        all
+        self.nesting.within(scope)
     }
 
     /// Returns the commands of these scopes.
@@ -320,10 +302,10 @@ impl Tree {
             let mut id = ScopeId::SCRIPT;
             while let Some(scope) = self.scopes.get(&id)
                 && scope.commands.is_empty()
-                && scope.below.len() == 1
-                && let Some(&below) = scope.below.first()
+                && let mut children = self.nesting.children(id)
+                && let (Some(only), None) = (children.next(), children.next())
             {
-                id = below;
+                id = only;
             }
             id
         })
