@@ -4,13 +4,16 @@ use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ftsh_machine::FailureKind;
-use ftsh_machine::packed::{BranchEnd, PackedRetry};
+use ftsh_machine::outcome::Retry;
+use ftsh_machine::packed::BranchEnd;
 use ftsh_remote::{
-    Branch, Frames, Go, Hello, Identity, Listener, Piece, ToHead, ToNode, frame, too_late,
+    Branch, Frames, Go, Hello, Identity, Listener, NodeLine, Piece, ToHead, ToNode, frame,
 };
+use ftsh_syntax::Source;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -59,19 +62,19 @@ fn a_record_says_how_a_branch_failed() {
     let text = "forall x in a\n try 2 times every 0 seconds\n sh -c 'exit 4'\n end\nend";
     let heard = run(text);
     let record = heard.record.as_ref().expect("a record");
-    let BranchEnd::Failed { failure, again: PackedRetry::AsUsual } = heard.end() else {
+    let BranchEnd::Failed { failure, again: Retry::AsUsual } = heard.end() else {
         panic!("{:?}", heard.end())
     };
-    assert_eq!((failure[0].kind, failure[0].code, failure[0].line), (FailureKind::Exit, 4, 3));
-    assert_eq!((failure[0].tries[0].attempts, record.ended.attempts), (2, 2));
     let texts = packed(text, Path::new("/")).swap_remove(0).texts;
-    let failure = record.failure(&texts).expect("a failure");
-    assert!(
-        failure.to_string().starts_with("script:3: `sh -c 'exit 4'` exited with 4, 2 attempts")
-    );
+    let source = &texts[failure[0].text].source;
+    let failure = &failure[0].failure;
+    assert_eq!((&**source.name(), failure.line), ("script", 3));
+    assert_eq!(failure.reason(), (FailureKind::Exit, 4));
+    assert_eq!((failure.tries[0].attempts, record.ended.attempts), (2, 2));
+    assert!(failure.summary().starts_with("`sh -c 'exit 4'` exited with 4, 2 attempts"));
     assert!(matches!(
         run("forall x in a; giveup; end").end(),
-        BranchEnd::Failed { again: PackedRetry::Never, .. }
+        BranchEnd::Failed { again: Retry::Never, .. }
     ));
 }
 
@@ -115,7 +118,7 @@ fn a_limit_travels_as_time_left() {
 fn a_try_inside_keeps_its_limit() {
     let heard = run("forall x in a; try for 300 ms; sleep 60; end; end");
     let BranchEnd::Failed { failure, .. } = heard.end() else { panic!("{:?}", heard.end()) };
-    assert_eq!(failure[0].kind, FailureKind::Timeout);
+    assert_eq!(failure[0].failure.kind, FailureKind::Timeout);
 }
 
 /// Checks that processes left by a branch are killed, since no scope contains them.
@@ -202,7 +205,7 @@ fn a_word_that_comes_too_late_is_answered() {
     let go = frame(&go).expect("short");
     let finished = node.stdin([branch, go].concat()).run();
     finished.nothing_left().expect_code(0);
-    assert_eq!(finished.errors(), too_late(&NONCE));
+    assert_eq!(finished.errors(), NodeLine::TooLate.encode(&NONCE));
     assert!(!finished.directory.path().join("begun").exists());
 }
 
@@ -227,7 +230,9 @@ fn what_cannot_be_run_is_refused() {
     assert_eq!(reason, format!("the branch is for ftsh {other}, and this is {}", identity()));
     let reason = refused(|branch| branch.packed.directory = "/no/where".into());
     assert_eq!(reason, "can't enter the directory `/no/where`: no such file or directory");
-    let reason = refused(|branch| branch.packed.texts[0].text += "\nsuccess\n");
+    let reason = refused(|branch| {
+        branch.packed.texts[0].source = Arc::new(Source::new("script", "success"));
+    });
     assert_eq!(reason, "the branch was packed by another version of ftsh");
 }
 
@@ -272,7 +277,7 @@ fn a_node_talks_through_pipes() {
     assert!(node.wait().expect("it ends").success());
     assert_eq!(rest, "second\n");
     let pieces = Listener::new(&NONCE).push(&errors);
-    let [Piece::Record(record)] = &pieces[..] else { panic!("{pieces:?}") };
+    let [Piece::Line(NodeLine::Record(record))] = &pieces[..] else { panic!("{pieces:?}") };
     assert_eq!(record.ended.end, BranchEnd::Succeeded);
     drop(to);
 }
@@ -327,7 +332,7 @@ fn many_nodes_run_at_once() {
         let heard = node_output(&finished);
         assert_eq!(heard.printed, format!("{}\n", index + 1), "{}", finished.story());
         let BranchEnd::Failed { failure, .. } = heard.end() else { panic!("{:?}", heard.end()) };
-        assert_eq!(failure[0].code, index as i32 + 1);
+        assert_eq!(failure[0].failure.code, index as i32 + 1);
     }
     for busy in busy {
         busy.signal(Signal::SIGTERM);

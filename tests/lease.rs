@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ftsh_machine::packed::BranchEnd;
-use ftsh_remote::{Listener, Piece, ToNode, frame};
+use ftsh_remote::{Listener, NodeLine, Piece, ToNode, frame};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -49,7 +49,7 @@ fn end(signal: Signal) -> Vec<u8> {
 /// Answers the requests in the output from here on. Returns their number.
 fn answer(pieces: Vec<Piece>, mut grant: impl FnMut(&[u8])) -> usize {
     let requests = pieces.into_iter().filter_map(|piece| match piece {
-        Piece::Request(request) => Some(frame(&ToNode::Lease(request.at)).expect("short")),
+        Piece::Line(NodeLine::Request(asked)) => Some(frame(&ToNode::Lease(asked)).expect("short")),
         _ => None,
     });
     requests.map(|granted| grant(&granted)).count()
@@ -208,7 +208,7 @@ fn a_branch_with_endless_output_extends_its_lease() {
     let mut end = None;
     while let Ok(read @ 1..) = reader.read(&mut bytes) {
         for piece in listener.push(&bytes[..read]) {
-            if let Piece::Record(record) = piece {
+            if let Piece::Line(NodeLine::Record(record)) = piece {
                 end = Some(record.ended.end);
             }
         }
@@ -277,6 +277,6 @@ fn no_branch_begins_after_its_lease() {
     assert!(node_output(&finished).record.is_none());
     assert!(!finished.directory.path().join("begun").exists());
     let pieces = Listener::new(&NONCE).push(finished.errors().as_bytes());
-    let is_reported = pieces.iter().any(|piece| matches!(piece, Piece::TooLate));
+    let is_reported = pieces.iter().any(|piece| matches!(piece, Piece::Line(NodeLine::TooLate)));
     assert!(is_reported, "{}", finished.story());
 }

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
@@ -18,14 +19,12 @@ use crate::cli::options;
 use ftsh_cluster as cluster;
 use ftsh_machine::control::Controller;
 use ftsh_machine::driver::{self, Interactive};
-use ftsh_machine::record::Level;
-use ftsh_machine::secrets::Secrets;
-use ftsh_machine::{Machine, Outcome, Time};
+use ftsh_machine::{Machine, Outcome};
 use ftsh_process as process;
 use ftsh_process::non_blocking_writer;
 use ftsh_remote::{
-    BadFrame, Branch, BranchRecord, Frames, Go, Hello, Identity, Lease, ToHead, ToNode, frame,
-    merge, too_late,
+    BadFrame, Branch, BranchRecord, Frames, Go, Hello, Identity, Lease, NodeLine, ToHead, ToNode,
+    frame, merge,
 };
 use ftsh_sys::os_error::plain;
 
@@ -46,7 +45,7 @@ pub(super) fn is_requested(words: &[OsString]) -> bool {
 struct PreparedBranch {
     machine: Machine,
     /// Name of the text that contains the `forall`.
-    file: String,
+    file: Arc<str>,
     config: process::ProcessConfig,
     kill_timeout: Duration,
     /// Time of the dispatch, on the clock of the run.
@@ -80,7 +79,7 @@ pub(super) fn serve() -> Result<Outcome> {
             let lease = Lease::new(&go, frames, prepared.kill_timeout, ready);
             if lease.has_passed(process::since_boot()) {
                 // The head handles a failure of this write.
-                let _ = io::stderr().write_all(too_late(&go.nonce).as_bytes());
+                let _ = io::stderr().write_all(NodeLine::TooLate.encode(&go.nonce).as_bytes());
                 return Ok(Outcome::Succeeded);
             }
             run(prepared, &go, node, lease)
@@ -146,22 +145,20 @@ fn prepare(branch: Branch, identity: &Identity) -> Result<PreparedBranch> {
         .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()));
     let prefixes: Vec<_> = cluster::environment_prefixes().collect();
     packed.variables = merge(packed.variables, &packed.unset, &prefixes, environment);
-    let settings = &packed.settings;
-    let (names, given) = (settings.redacted.clone(), &settings.given);
-    let secrets = Secrets::of_parts(names, given, &settings.secret);
-    messages::hide_secrets(secrets.clone());
-    let (at, kill_timeout) = (packed.at, settings.kill_timeout);
-    let file = packed.texts.get(packed.place.text).map(|it| it.name.clone()).unwrap_or_default();
+    messages::hide_secrets(packed.config.secrets.clone());
+    let (at, kill_timeout) = (packed.at, packed.config.kill_timeout);
+    let file = packed.texts.get(packed.place.text).map(|it| Arc::clone(it.source.name()));
     let channels = child_env.iter().find(|(name, _)| name == CHANNELS);
     let channels = channels.map(|(_, directory)| directory.to_path_lossy().into_owned());
-    let machine = Machine::of_branch(packed, Level::NOTHING, secrets, Time::after(at))?;
+    let machine = Machine::of_branch(packed, at)?;
     let config = process::ProcessConfig {
         child_env: known_variables(child_env),
         kill_timeout: process::KillTimeout::of(kill_timeout).inside(),
         channels,
         durations: process::DurationsConfig::default(),
     };
-    Ok(PreparedBranch { machine, file, config, kill_timeout, at })
+    let file = file.unwrap_or_default();
+    Ok(PreparedBranch { machine, file, config, kill_timeout, at: at.elapsed() })
 }
 
 /// Returns the variables for nested shells.
@@ -189,7 +186,7 @@ fn run(prepared: PreparedBranch, go: &Go, node: String, lease: Lease) -> Result<
         let mut driver = process::ProcessDriver::new(
             config,
             process::Attachments {
-                file: file.into(),
+                file,
                 supervision,
                 elapsed,
                 control: Some(link),
@@ -201,7 +198,8 @@ fn run(prepared: PreparedBranch, go: &Go, node: String, lease: Lease) -> Result<
         driver.kill_survivors();
         let Some(ended) = machine.branch_ended_with() else { return Ok(outcome) };
         let record = BranchRecord { ended, node, began, elapsed: clock.elapsed() };
-        non_blocking_writer::standard_error().print(&record.to_line(&nonce));
+        let record = NodeLine::Record(Box::new(record)).encode(&nonce);
+        non_blocking_writer::standard_error().print(&record);
         let outcome = driver.flush_on_exit(outcome);
         if !non_blocking_writer::is_quiet() {
             // The reader is gone or too slow.

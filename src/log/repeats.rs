@@ -125,26 +125,13 @@ mod tests {
     use ftsh_machine::FailureKind;
     use ftsh_machine::outcome::Failure;
     use ftsh_machine::time::Time;
-    use ftsh_machine::trace::Trace;
     use ftsh_syntax::Source;
 
     fn failed(message: &str) -> LogRecord {
         let failure = Failure {
-            kind: FailureKind::Exit,
-            code: 1,
-            errno: None,
-            slug: FailureKind::Exit.slug(),
-            message: message.into(),
-            command: "false".into(),
-            elapsed: None,
             source: Arc::new(Source::new("a", "")),
             line: 1,
-            tries: Vec::new(),
-            trace: Trace::default(),
-            earlier: None,
-            branches: None,
-            printed: None,
-            output: None,
+            ..Failure::new(FailureKind::Exit, 1, message.into(), "false".into())
         };
         let event = LogEvent::CommandFailed(Box::new(failure));
         LogRecord::of_shell(Time::START, "a".into(), 1, event)

@@ -12,7 +12,6 @@ use super::*;
 use ftsh_machine::effect::TaskId;
 use ftsh_machine::outcome::TrySummary;
 use ftsh_machine::record::{AvoidReason, LogEvent, Surroundings};
-use ftsh_machine::trace::Trace;
 use ftsh_machine::{Failure, FailureKind, Time};
 use ftsh_syntax::Source;
 use ftsh_syntax::engine::EngineId;
@@ -30,26 +29,16 @@ fn record(event: LogEvent) -> LogRecord {
 
 fn failure() -> Failure {
     Failure {
-        kind: FailureKind::Exit,
-        code: 7,
-        errno: None,
-        slug: FailureKind::Exit.slug(),
-        message: "`rsync a b` exited with 7".into(),
-        command: "rsync a b".into(),
         elapsed: Some(Duration::from_millis(250)),
         source: Arc::new(Source::new("backup.ftsh", "")),
         line: 3,
-        trace: Trace::default(),
         tries: vec![TrySummary {
             file: "backup.ftsh".into(),
             line: 2,
             attempts: 5,
             elapsed: Duration::from_secs(90),
         }],
-        earlier: None,
-        branches: None,
-        printed: None,
-        output: None,
+        ..Failure::new(FailureKind::Exit, 7, "`rsync a b` exited with 7".into(), "rsync a b".into())
     }
 }
 

@@ -170,21 +170,15 @@ mod tests {
     fn failure() -> Failure {
         let text = "try 5 times\n    try 3 times\n        wget \"$url\"\n    end\nend\n";
         Failure {
-            kind: FailureKind::Exit,
-            code: 4,
-            errno: None,
-            slug: FailureKind::Exit.slug(),
-            message: "`wget http://a` exited with 4".into(),
-            command: "wget http://a".into(),
             elapsed: Some(Duration::from_millis(12_300)),
             source: Arc::new(Source::new("mirror.ftsh", text)),
             line: 3,
-            tries: Vec::new(),
-            trace: Trace::default(),
-            earlier: None,
-            branches: None,
-            printed: None,
-            output: None,
+            ..Failure::new(
+                FailureKind::Exit,
+                4,
+                "`wget http://a` exited with 4".into(),
+                "wget http://a".into(),
+            )
         }
     }
 
@@ -226,11 +220,10 @@ mod tests {
             step(StepKind::Source, "main.ftsh", 4, 1),
             step(branch, "main.ftsh", 3, 2),
         ];
-        let failure = Failure {
-            tries: vec![tried(2, 3), tried(1, 5), tried(9, 1)],
-            trace: Trace::new(steps, 0),
-            ..failure()
-        };
+        let mut trace = Trace::default();
+        trace.extend(steps);
+        let tries = vec![tried(2, 3), tried(1, 5), tried(9, 1)];
+        let failure = Failure { tries, trace, ..failure() };
         insta::assert_snapshot!(render(&failure, &Secrets::default()), @r#"
         ftsh: mirror.ftsh:3: `wget http://a` exited with 4 after 12.3 s
           3 | wget "$url"

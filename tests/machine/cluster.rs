@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ftsh_machine::driver::{self, Driver};
+use ftsh_machine::packed::BranchEnd;
 use ftsh_machine::{Config, FailureKind, Machine, Outcome, Time};
 use ftsh_sim::Simulated;
 use ftsh_sim::cluster::{Clustered, Fault, NodeClock, SimulatedCluster, SimulatedNode};
@@ -69,9 +70,11 @@ impl Ran {
             let until = it.over.map_or(f64::INFINITY, |over| over.elapsed().as_secs_f64());
             let end = match &it.ended {
                 None => "says nothing".to_owned(),
-                Some(ended) => match ended.end.failures() {
-                    Some(failures) => failures[0].message.clone(),
-                    None => format!("{:?}", ended.end),
+                Some(ended) => match &ended.end {
+                    BranchEnd::Failed { failure, .. } | BranchEnd::OutOfTime(failure) => {
+                        failure[0].failure.message.clone()
+                    }
+                    end => format!("{end:?}"),
                 },
             };
             format!("{} {:.3} to {until:.3}: {end}", it.node, it.began.elapsed().as_secs_f64())

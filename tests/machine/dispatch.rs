@@ -7,9 +7,10 @@ use std::time::Duration;
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::effect::{Dispatch, ProcessId, ScopeId};
 use ftsh_machine::event::{Blame, Returned};
-use ftsh_machine::packed::{BranchEnd, EndedBranch, PackedFailure, PackedRetry, PackedValue};
+use ftsh_machine::outcome::Retry;
+use ftsh_machine::packed::{BranchEnd, EndedBranch, PackedFailure, PackedValue};
 use ftsh_machine::record::{Level, LogEvent};
-use ftsh_machine::{Config, Effect, Event, FailureKind, Machine, Outcome, Time};
+use ftsh_machine::{Config, Effect, Event, Failure, FailureKind, Machine, Outcome, Time};
 use ftsh_sim::Simulated;
 use ftsh_syntax::parse;
 
@@ -151,29 +152,17 @@ fn kind(outcome: &Outcome) -> FailureKind {
     }
 }
 
-fn failed(kind: FailureKind, again: PackedRetry) -> Fate {
-    let failure = PackedFailure {
-        kind,
-        code: 7,
-        message: "`job` exited with 7".into(),
-        command: "job".into(),
-        elapsed: None,
-        text: 0,
-        line: 2,
-        tries: Vec::new(),
-        branches: None,
-        output: None,
-        slug: kind.slug().name().into(),
-        errno: None,
-    };
-    Ends(BranchEnd::Failed { failure: vec![failure], again })
+fn failed(kind: FailureKind, again: Retry) -> Fate {
+    let failure = Failure::new(kind, 7, "`job` exited with 7".into(), "job".into());
+    let failure = vec![PackedFailure { failure: Failure { line: 2, ..failure }, text: 0 }];
+    Ends(BranchEnd::Failed { failure, again })
 }
 
 #[test]
 fn branches_are_dispatched_and_return_their_results() {
     let (cluster, outcome) = run("forall x in a b c on slurm\n job $x\nend", Vec::new());
     assert_eq!((outcome, words(&cluster)), (Outcome::Succeeded, vec!["a", "b", "c"]));
-    let fates = vec![("n1", failed(FailureKind::Exit, PackedRetry::AsUsual))];
+    let fates = vec![("n1", failed(FailureKind::Exit, Retry::AsUsual))];
     let (_, outcome) = run("forall x in a on slurm\n job $x\nend", fates);
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
     assert_eq!((failure.kind, failure.code, failure.line), (FailureKind::Exit, 7, 2));
@@ -182,7 +171,7 @@ fn branches_are_dispatched_and_return_their_results() {
 
 #[test]
 fn failures_cancel_branches_on_all_machines() {
-    let fates = vec![("n1", GoesOn), ("n2", failed(FailureKind::Exit, PackedRetry::AsUsual))];
+    let fates = vec![("n1", GoesOn), ("n2", failed(FailureKind::Exit, Retry::AsUsual))];
     let (cluster, outcome) = run("forall x in a b c d at most 2 on slurm\n job\nend", fates);
     assert_eq!(kind(&outcome), FailureKind::Exit);
     assert_eq!((words(&cluster), cluster.most), (vec!["a", "b"], 2));
@@ -298,7 +287,7 @@ fn the_log_has_the_machines_of_branches() {
     let fates = vec![
         ("n1", Refused(Blame::Node)),
         ("n2", Vanishes),
-        ("n3", failed(FailureKind::Exit, PackedRetry::AsUsual)),
+        ("n3", failed(FailureKind::Exit, Retry::AsUsual)),
     ];
     let (cluster, _) = run("forall x in a on slurm retry lost 1 time\n job\nend", fates);
     let logged = cluster.events.iter().filter_map(|event| match event {
@@ -370,10 +359,10 @@ fn canceled_branches_have_the_machine_they_began_on() {
 #[test]
 fn each_outer_attempt_dispatches_again() {
     let script = "try 3 times\n forall x in a on slurm\n job\n end\nend";
-    let failing = failed(FailureKind::Exit, PackedRetry::AsUsual);
+    let failing = failed(FailureKind::Exit, Retry::AsUsual);
     let (cluster, outcome) = run(script, vec![("n1", failing.clone()), ("n2", failing)]);
     assert_eq!((outcome, cluster.sent.len()), (Outcome::Succeeded, 3));
-    let fates = vec![("n1", failed(FailureKind::Giveup, PackedRetry::Never))];
+    let fates = vec![("n1", failed(FailureKind::Giveup, Retry::Never))];
     let (cluster, outcome) = run(script, fates);
     assert_eq!((kind(&outcome), cluster.sent.len()), (FailureKind::Giveup, 1));
 }

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::packed::{BranchEnd, PackedBranch, Unpackable};
-use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Config, Effect, Event, Machine, Time};
+use ftsh_remote::{Frames, frame};
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::uses::{UsedFile, UsedFiles, parse_with_files};
 use ftsh_syntax::{Script, parse};
@@ -67,8 +67,7 @@ pub(crate) fn first_branch(
     machine.pack_branches();
     driver::run(&mut machine, &mut here);
     let packed = machine.take_packed().remove(0).1.expect("a branch");
-    let (secrets, now) = (Secrets::default(), Time::START);
-    let mut machine = Machine::of_branch(packed, Level::NOTHING, secrets, now).expect("a branch");
+    let mut machine = Machine::of_branch(packed, Time::START).expect("a branch");
     driver::run(&mut machine, &mut there);
     (machine.branch_ended_with().expect("its end").end, there)
 }
@@ -81,9 +80,7 @@ fn packed(script: &str) -> Vec<PackedBranch> {
 /// Returns the number of requests of a branch on another machine to pass a channel.
 fn entered(packed: &PackedBranch) -> usize {
     let mut world = Counting::new();
-    let (secrets, now) = (Secrets::default(), Time::START);
-    let machine = Machine::of_branch(packed.clone(), Level::NOTHING, secrets, now);
-    let mut machine = machine.expect("a branch");
+    let mut machine = Machine::of_branch(packed.clone(), Time::START).expect("a branch");
     driver::run(&mut machine, &mut world);
     assert_eq!(machine.branch_ended_with().expect("its end").end, BranchEnd::Succeeded);
     world.entered
@@ -138,11 +135,13 @@ fn unset_variables_and_secrets_travel() {
     let config = Config { secrets, ..Config::default() };
     let script = "unset A\nPASSWORD=changed\nforall x in a; unset B; end";
     let branch = packed_with(script, config).swap_remove(0).expect("a branch");
-    assert_eq!(branch.unset, ["A"]);
-    let settings = &branch.settings;
-    let names = settings.redacted.clone();
-    let secrets = Secrets::of_parts(names, &settings.given, &settings.secret);
-    assert_eq!(secrets.hide("value, changed, given secret"), "***, ***, ***");
+    let mut frames = Frames::<PackedBranch>::default();
+    frames.push(&frame(&branch).expect("short"));
+    let branch = frames.message().expect("whole").expect("all of it");
+    assert_eq!(branch.unset, ["A".into()]);
+    let hidden = branch.config.secrets.hide("value, changed, given secret").into_owned();
+    assert_eq!(hidden, "***, ***, ***");
+    assert!(!format!("{:?}", branch.config).contains("given secret"), "{:?}", branch.config);
 }
 
 /// Engine that refuses, until the requesting shell dies.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ftsh_machine::driver::Driver;
-use ftsh_machine::outcome::FailureKind;
+use ftsh_machine::outcome::{FailureKind, KindAndCode};
 use ftsh_machine::packed::BranchEnd;
 use ftsh_machine::record::LogEvent;
 use ftsh_machine::{Outcome, Time};
@@ -151,17 +151,20 @@ fn remote(script: &str) -> (BranchEnd, Duration) {
     (end, world.now().elapsed())
 }
 
+fn reason(end: &BranchEnd) -> KindAndCode {
+    let BranchEnd::Failed { failure, .. } = end else { panic!("{end:?}") };
+    failure[0].failure.reason()
+}
+
 #[test]
 fn conditions_travel_with_branches() {
     let script = "try stalled 1 minute\n try stalled 5 s memory 4 GB\n forall x in a\n \
                   freeze 10\n end\n end\nend";
     let (end, elapsed) = remote(script);
-    let failure = &end.failures().expect("a failure")[0];
-    assert_eq!((failure.kind, failure.code), (FailureKind::Stalled, 124));
+    assert_eq!(reason(&end), (FailureKind::Stalled, 124));
     assert_eq!(elapsed, seconds(15.0));
     let (end, _) = remote("try memory 2 GB\n forall x in a\n grow 10\n end\nend");
-    let failure = &end.failures().expect("a failure")[0];
-    assert_eq!((failure.kind, failure.code), (FailureKind::Memory, 137));
+    assert_eq!(reason(&end), (FailureKind::Memory, 137));
 }
 
 #[test]

@@ -10,7 +10,6 @@ use std::time::Duration;
 use ftsh_machine::effect::{Access, Action, FdChange, FdSource, ProcessId, Query, Run, TaskId};
 use ftsh_machine::packed::{BranchEnd, EndedBranch, PackedBranch, Unpackable};
 use ftsh_machine::record::{Level, LogEvent};
-use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Config, Effect, Event, FailureKind, Machine, Output, Packed, Time};
 use ftsh_remote::{Frames, frame};
 use ftsh_sim::{Ask, Call, Due, Model, Shell, SimulatedChannels, World};
@@ -235,7 +234,7 @@ fn plain(line: &str) -> String {
     // The modelled world has no directory of its own.
     let line = line.replace("//there", "there");
     let line = line.replace("trace: Trace ", "words: TalliedWords ");
-    let line = line.replace("words: UnpackedWords ", "words: TalliedWords ");
+    let line = line.replace("words: ListedWords ", "words: TalliedWords ");
     let mut pieces = line.split("words: TalliedWords ");
     let mut kept = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
@@ -277,15 +276,15 @@ fn config() -> Config {
 
 /// A branch that is run by its own machine.
 fn elsewhere(packed: &PackedBranch, library: &str) -> (Seen, Option<EndedBranch>) {
-    let now = Time::after(packed.at);
+    let now = packed.at;
     let mut world = Calm::new(library, now);
     let bytes = frame(packed).expect("not too long");
     let mut frames = Frames::<PackedBranch>::default();
     frames.push(&bytes);
-    let unpacked = frames.message().expect("whole").expect("all of it");
+    let mut unpacked = frames.message().expect("whole").expect("all of it");
     assert_eq!(&unpacked, packed);
-    let machine = Machine::of_branch(unpacked, Level::STRUCTURES, Secrets::default(), now);
-    let mut machine = machine.expect("a branch");
+    unpacked.config.log_level = Level::STRUCTURES;
+    let mut machine = Machine::of_branch(unpacked, now).expect("a branch");
     let seen = Seen::of(&mut machine, &mut world, true);
     (seen, machine.branch_ended_with())
 }
@@ -363,9 +362,7 @@ fn compare(program: &Program, tried: &mut Tried) -> Result<(), String> {
             let failure = match &end.end {
                 BranchEnd::Succeeded => None,
                 BranchEnd::Exited(code) => Some((FailureKind::Exit, i32::from(*code))),
-                BranchEnd::Failed { failure, .. } | BranchEnd::FailedInside { failure, .. } => {
-                    Some((failure[0].kind, failure[0].code))
-                }
+                BranchEnd::Failed { failure, .. } => Some(failure[0].failure.reason()),
                 other => return Err(story(&format!("{other:?}"))),
             };
             if (failure, end.attempts) != *ended || there.ends[root] != *ended {

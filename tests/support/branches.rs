@@ -8,7 +8,8 @@ use ftsh_machine::driver;
 use ftsh_machine::packed::{BranchEnd, PackedBranch};
 use ftsh_machine::{Config, Machine};
 use ftsh_remote::{
-    Branch, BranchRecord, Frames, Go, Identity, Listener, Nonce, Piece, ToHead, ToNode, frame,
+    Branch, BranchRecord, Frames, Go, Identity, Listener, NodeLine, Nonce, Piece, ToHead, ToNode,
+    frame,
 };
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
@@ -91,8 +92,8 @@ pub(crate) fn node_output(finished: &Finished) -> NodeOutput {
     for piece in listener.push(&finished.stderr) {
         match piece {
             Piece::Printed(bytes) => errors.extend(bytes),
-            Piece::Record(found) => record = Some(*found),
-            Piece::Request(_) | Piece::TooLate => {}
+            Piece::Line(NodeLine::Record(found)) => record = Some(*found),
+            Piece::Line(NodeLine::Request(_) | NodeLine::TooLate) => {}
         }
     }
     errors.extend(listener.end());

@@ -273,7 +273,7 @@ impl Durable for ClusterDriver {
     }
 
     fn outlived_by(&self, branch: &Dispatch) -> Duration {
-        Lease::gone_after(self.config.lease, branch.branch.settings.kill_timeout)
+        Lease::gone_after(self.config.lease, branch.branch.config.kill_timeout)
     }
 
     fn inherit(&mut self, orphans: Vec<(ScopeId, Time)>) {

@@ -7,13 +7,14 @@ use bstr::BString;
 
 use crate::effect::{Directory, Umask};
 use crate::outcome::{Failure, FailureKind};
-use crate::packed::PackedRetry;
 use crate::program::Address;
 use crate::trace::TraceStep;
 use crate::values::Value;
 use crate::variables::{Change, Changes, Variables};
 use ftsh_syntax::ast::{Name, Question};
 use ftsh_syntax::slug::Slug;
+
+pub(crate) use crate::outcome::Retry;
 
 /// Failure during unwinding.
 #[derive(Clone, Debug)]
@@ -44,37 +45,6 @@ impl Logged {
     /// Returns the state after a failure was logged.
     pub(crate) fn from_uncaught(uncaught: bool) -> Self {
         if uncaught { Self::End } else { Self::Failure }
-    }
-}
-
-/// Effect of a failure on the innermost enclosing `try`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Retry {
-    /// Retry as the clauses say.
-    AsUsual,
-    /// Repeat the same attempt, at the earliest after this time.
-    Deferred(Duration),
-    /// Make no further attempt.
-    Never,
-    /// The reader of a pipeline's stage, or of the script's output, is gone. The `try` is left
-    /// together with the rest of the stage or the script.
-    BrokenPipe,
-}
-
-impl From<PackedRetry> for Retry {
-    fn from(again: PackedRetry) -> Self {
-        match again {
-            PackedRetry::AsUsual => Self::AsUsual,
-            PackedRetry::Deferred(by) => Self::Deferred(by),
-            PackedRetry::Never => Self::Never,
-        }
-    }
-}
-
-impl Retry {
-    /// Returns true for a failure that `forany` and conditions pass on to the enclosing `try`.
-    pub(crate) fn is_for_try_only(self) -> bool {
-        self != Self::AsUsual
     }
 }
 

@@ -48,7 +48,6 @@ pub use crate::lower::learned_limits;
 pub use crate::machine::Machine;
 pub use crate::outcome::{Failure, FailureKind, Outcome};
 pub use crate::outputs::{TORN, escape_field};
-pub use crate::remote::failure;
 pub use crate::time::{Deadline, Time};
 
 pub use crate::commands::builtins;

@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bstr::{BString, ByteSlice};
+use serde::{Deserialize, Serialize};
 
 /// Text printed in place of a secret.
 const MASK: &str = "***";
@@ -22,8 +23,10 @@ const MAX_SHOWN_LEN: usize = 1 << 16;
 /// Maximum number of values kept; the oldest are dropped first.
 const MAX_SECRETS: usize = 1000;
 
-/// Values to hide, shared by all clones. Values are added while a script runs.
-#[derive(Clone, Default)]
+/// Values to hide, shared by all clones. Values are added while a script runs. The serialized form
+/// contains the values.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(into = "Parts", from = "Parts")]
 pub struct Secrets(Option<Arc<SharedSecrets>>);
 
 struct SharedSecrets {
@@ -31,6 +34,34 @@ struct SharedSecrets {
     /// Secrets that this shell received, passed on to nested shells.
     given: BString,
     values: Mutex<VecDeque<BString>>,
+}
+
+/// Names of secret variables, values given as secrets, and all values hidden at present.
+type Parts = (Vec<String>, BString, Vec<BString>);
+
+impl From<Secrets> for Parts {
+    fn from(secrets: Secrets) -> Self {
+        let mut values = Vec::new();
+        secrets.each(|value| values.push(value.into()));
+        let given = secrets.0.as_ref().map(|shared| shared.given.clone()).unwrap_or_default();
+        (secrets.all_names().to_vec(), given, values)
+    }
+}
+
+impl From<Parts> for Secrets {
+    fn from((names, given, values): Parts) -> Self {
+        let secrets = Self::new(names, &given);
+        for value in &values {
+            secrets.add(value);
+        }
+        secrets
+    }
+}
+
+impl PartialEq for Secrets {
+    fn eq(&self, other: &Self) -> bool {
+        Parts::from(self.clone()) == Parts::from(other.clone())
+    }
 }
 
 impl fmt::Debug for Secrets {
@@ -52,24 +83,6 @@ impl Secrets {
             values: Mutex::default(),
         })));
         secrets.add_lines(given);
-        secrets
-    }
-
-    /// Returns the names of secret variables, the values given as secrets, and all values hidden at
-    /// present.
-    pub fn parts(&self) -> (Vec<String>, BString, Vec<BString>) {
-        let mut values = Vec::new();
-        self.each(|value| values.push(value.into()));
-        let given = self.0.as_ref().map(|shared| shared.given.clone()).unwrap_or_default();
-        (self.all_names().to_vec(), given, values)
-    }
-
-    /// Restores secrets from the result of `parts`.
-    pub fn of_parts(names: Vec<String>, given: &[u8], values: &[BString]) -> Self {
-        let secrets = Self::new(names, given);
-        for value in values {
-            secrets.add(value);
-        }
         secrets
     }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use bstr::BString;
 
 use ftsh_machine::packed::{PackedValue, PackedVariable};
+use ftsh_syntax::ast::Name;
 
 /// Variables that describe a machine or a login.
 const OF_NODE: [&str; 14] = [
@@ -36,7 +37,7 @@ const PREFIXES: [&str; 4] = ["PMI_", "PMIX_", "OMPI_", "KUBERNETES_"];
 /// has unset the variable.
 pub fn merge(
     variables: Vec<PackedVariable>,
-    unset: &[String],
+    unset: &[Name],
     prefixes: &[&str],
     node: impl IntoIterator<Item = (BString, BString)>,
 ) -> Vec<PackedVariable> {
@@ -45,9 +46,9 @@ pub fn merge(
     };
     let mut merged = variables;
     merged.retain(|variable| !(variable.inherited && is_of_node(&variable.name)));
-    let set: BTreeSet<String> = merged.iter().map(|variable| variable.name.clone()).collect();
+    let set: BTreeSet<Name> = merged.iter().map(|it| Name::clone(&it.name)).collect();
     for (name, value) in node {
-        let name = name.to_string();
+        let name = Name::from(name.to_string());
         if !set.contains(&name) && (is_of_node(&name) || !unset.contains(&name)) {
             let value = PackedValue::Text(value);
             merged.push(PackedVariable { name, value, exported: true, inherited: true });

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// First bytes of each message. A different layout of the content means a different program, which
 /// the message *hello* reports.
-const MARK: &[u8; 8] = b"\x1eftsh 1\n";
+const MARK: &[u8; 8] = b"\x1eftsh 2\n";
 /// First bytes of the mark in all versions.
 const NAME: &[u8] = b"\x1eftsh ";
 /// Maximum number of bytes kept of text before a message.

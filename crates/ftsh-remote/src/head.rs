@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use super::frame::{Frames, MessageTooLong, frame};
 use super::lease::Lease;
+use super::line::{BranchRecord, NodeLine};
 use super::listen::{Listener, Piece};
 use super::nonce::Nonce;
-use super::record::BranchRecord;
 use super::{Branch, Go, Hello, ToHead, ToNode};
 use ftsh_machine::Time;
 use ftsh_machine::event::{Blame, Returned};
@@ -98,7 +98,7 @@ impl Head {
     pub fn new(branch: Branch, nonce: Nonce, lease: Duration, now: Time) -> Self {
         // Kill timeout of the node, which is longer than the time of this shell inside its
         // supervisor.
-        let kill_timeout = branch.packed.settings.kill_timeout;
+        let kill_timeout = branch.packed.config.kill_timeout;
         Self {
             branch,
             nonce,
@@ -192,8 +192,8 @@ impl Head {
                 Piece::Printed(bytes) => {
                     self.outputs.push_back(HeadOutput::Printed(Stream::Errors, bytes));
                 }
-                Piece::Record(record) => begun.record = Some(*record),
-                Piece::TooLate => {
+                Piece::Line(NodeLine::Record(record)) => begun.record = Some(*record),
+                Piece::Line(NodeLine::TooLate) => {
                     let Some(lease) = begun.record.is_none().then_some(self.lease) else {
                         continue;
                     };
@@ -204,10 +204,11 @@ impl Head {
                     let node = Some(begun.node.clone());
                     return self.over(Returned::NotBegun { node, why, blame: Blame::Node });
                 }
-                Piece::Request(_) if begun.record.is_some() || begun.closed.is_some() => {}
-                Piece::Request(request) => {
+                Piece::Line(NodeLine::Request(_))
+                    if begun.record.is_some() || begun.closed.is_some() => {}
+                Piece::Line(NodeLine::Request(asked)) => {
                     begun.granted = now;
-                    match frame(&ToNode::Lease(request.at)) {
+                    match frame(&ToNode::Lease(asked)) {
                         Ok(bytes) => self.outputs.push_back(HeadOutput::Write(bytes)),
                         Err(error) => return self.closed(&error.to_string(), Blame::Request),
                     }

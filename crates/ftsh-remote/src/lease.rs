@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::frame::Frames;
+use super::line::NodeLine;
 use super::nonce::Nonce;
-use super::request::ExtensionRequest;
 use super::{Go, ToNode};
 use ftsh_machine::control::{Controller, Order};
 
@@ -105,7 +105,7 @@ impl Controller for Lease {
             self.finish();
         } else if self.request.is_some_and(|request| now >= request) {
             self.request = Some(now.saturating_add(self.length / REQUESTS));
-            self.orders.push_back(Order::Say(ExtensionRequest { at: now }.to_line(&self.nonce)));
+            self.orders.push_back(Order::Say(NodeLine::Request(now).encode(&self.nonce)));
         }
     }
 

@@ -32,12 +32,12 @@
 //!
 //! - The node's standard input stays open. The end of this input means the end of the head, and
 //!   ends the branch as SIGTERM would.
-//! - The node sends an [`ExtensionRequest`] each third of the lease. The request is a
-//!   line on standard error, as the record is. The head answers with [`ToNode::Lease`], which
+//! - The node sends a [`NodeLine::Request`] each third of the lease, a line on standard error, as
+//!   the record is. The head answers with [`ToNode::Lease`], which
 //!   repeats the time of the request on the node's clock. The new lease begins at the time of the
 //!   request, and the first lease at *ready*.
-//! - A node that receives *go* after the end of the lease writes a [line](too_late): the branch has
-//!   not begun.
+//! - A node that receives *go* after the end of the lease writes a [line](NodeLine::TooLate): the
+//!   branch has not begun.
 //! - At the end of the lease, the node ends the branch as SIGTERM would. After the kill timeout,
 //!   the node sends SIGKILL, even if cleanup or output is incomplete. The node's clock also counts
 //!   while the machine sleeps.
@@ -62,8 +62,6 @@ mod line;
 mod listen;
 mod nonce;
 pub mod orphans;
-mod record;
-mod request;
 #[cfg(test)]
 mod tests;
 
@@ -77,11 +75,9 @@ pub use self::frame::{BadFrame, Frames, MessageTooLong, frame};
 pub use self::head::{Head, HeadOutput, Stream};
 pub use self::identity::Identity;
 pub use self::lease::Lease;
-pub use self::line::too_late;
+pub use self::line::{BranchRecord, NodeLine};
 pub use self::listen::{Listener, Piece};
 pub use self::nonce::Nonce;
-pub use self::record::BranchRecord;
-pub use self::request::ExtensionRequest;
 use ftsh_machine::packed::PackedBranch;
 
 /// Message from a head to a node.

@@ -2,10 +2,8 @@
 
 use bstr::ByteSlice;
 
-use super::line::{self, prefix};
+use super::line::{NodeLine, prefix};
 use super::nonce::Nonce;
-use super::record::BranchRecord;
-use super::request::ExtensionRequest;
 
 /// Maximum length of a node's line.
 const MAX_LINE: usize = 1 << 24;
@@ -15,25 +13,8 @@ const MAX_LINE: usize = 1 << 24;
 pub enum Piece {
     /// Output of the branch.
     Printed(Vec<u8>),
-    /// Result of the branch.
-    Record(Box<BranchRecord>),
-    /// Request for more time.
-    Request(ExtensionRequest),
-    /// The branch does not begin.
-    TooLate,
-}
-
-impl Piece {
-    /// Decodes a line of the node.
-    fn of(line: &[u8]) -> Option<Self> {
-        let (kind, content) = line::read(line)?;
-        match kind {
-            line::RECORD => postcard::from_bytes(&content).ok().map(Box::new).map(Self::Record),
-            line::TOO_LATE => Some(Self::TooLate),
-            line::REQUEST => postcard::from_bytes(&content).ok().map(Self::Request),
-            _ => None,
-        }
-    }
+    /// Line of the node.
+    Line(NodeLine),
 }
 
 /// Decoder of a node's standard error.
@@ -84,10 +65,10 @@ impl Listener {
     fn take(&mut self, byte: u8, printed: &mut Vec<u8>, pieces: &mut Vec<Piece>) {
         let Some(line) = &mut self.line else { return self.search(byte, printed) };
         if byte == b'\n' {
-            let piece = Piece::of(line);
+            let line = NodeLine::decode(line);
             self.line = None;
             flush(printed, pieces);
-            pieces.extend(piece);
+            pieces.extend(line.map(Piece::Line));
         } else if byte.is_ascii_alphanumeric() && line.len() < MAX_LINE {
             line.push(byte);
         } else {

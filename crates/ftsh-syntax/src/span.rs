@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize, Serializer};
+
 /// Range of bytes in a [`Source`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
@@ -33,7 +35,8 @@ impl From<Span> for Range<usize> {
 }
 
 /// Text with a name and the positions of its lines.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "(String, String)")]
 pub struct Source {
     name: Arc<str>,
     text: String,
@@ -44,6 +47,19 @@ impl fmt::Debug for Source {
     /// Formats the name only, because the text would hide everything else.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "Source({:?})", self.name)
+    }
+}
+
+impl Serialize for Source {
+    /// Serializes the name and the text.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (&self.name, &self.text).serialize(serializer)
+    }
+}
+
+impl From<(String, String)> for Source {
+    fn from((name, text): (String, String)) -> Self {
+        Self::new(&name, text)
     }
 }
 

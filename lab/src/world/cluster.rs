@@ -7,8 +7,9 @@ use std::time::Duration;
 use bstr::{BString, ByteSlice};
 use ftsh_machine::effect::{Dispatch, Environment, ProcessId};
 use ftsh_machine::event::{Blame, CommandStatus, Returned};
-use ftsh_machine::packed::{BranchEnd, EndedBranch, PackedFailure, PackedRetry, PackedValue};
-use ftsh_machine::{Event, FailureKind, Time};
+use ftsh_machine::outcome::Retry;
+use ftsh_machine::packed::{BranchEnd, EndedBranch, PackedFailure, PackedValue};
+use ftsh_machine::{Event, Failure, FailureKind, Time};
 use ftsh_sim::{Call, Model};
 use rand::RngExt;
 
@@ -255,19 +256,7 @@ fn name(node: usize) -> String {
 
 /// Returns the end of a branch whose command exits with 1.
 fn failed() -> BranchEnd {
-    let failure = PackedFailure {
-        kind: FailureKind::Exit,
-        code: 1,
-        message: "`work` exited with 1".into(),
-        command: "work".into(),
-        elapsed: None,
-        text: 0,
-        line: 1,
-        tries: Vec::new(),
-        branches: None,
-        output: None,
-        slug: FailureKind::Exit.slug().name().into(),
-        errno: None,
-    };
-    BranchEnd::Failed { failure: vec![failure], again: PackedRetry::AsUsual }
+    let failure = Failure::new(FailureKind::Exit, 1, "`work` exited with 1".into(), "work".into());
+    let failure = vec![PackedFailure { failure: Failure { line: 1, ..failure }, text: 0 }];
+    BranchEnd::Failed { failure, again: Retry::AsUsual }
 }

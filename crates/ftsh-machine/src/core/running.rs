@@ -48,12 +48,6 @@ impl RunningWork {
         let (source, line) =
             self.place.unwrap_or_else(|| (Arc::clone(&task.program.source), task.line()));
         Arc::new(Failure {
-            kind,
-            code,
-            errno: None,
-            slug: kind.slug(),
-            message,
-            command: self.command,
             elapsed: self.elapsed,
             source,
             line,
@@ -61,8 +55,7 @@ impl RunningWork {
             trace: self.walk.trace,
             earlier: self.earlier.or(caught),
             branches: self.branches,
-            printed: None,
-            output: None,
+            ..Failure::new(kind, code, message, self.command)
         })
     }
 }

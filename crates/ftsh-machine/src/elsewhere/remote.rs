@@ -10,10 +10,10 @@ use super::{
     nodes::Shunned,
 };
 use crate::MAIN;
-use crate::effect::{ProcessId, TaskId, Watch};
+use crate::effect::{ProcessId, TaskId};
 use crate::endings::TaskEnding;
 use crate::outcome::Failure;
-use crate::packed::{PackedBranch, Unpackable};
+use crate::packed::{PackedBranch, PackedContext, Unpackable};
 use crate::program::Address;
 use crate::scheduler::TimerKey;
 use crate::time::Time;
@@ -103,12 +103,8 @@ pub type Packed = Vec<(TaskId, Result<PackedBranch, Unpackable>)>;
 pub(crate) struct RemoteRoot {
     /// Texts received with the branch.
     pub texts: Vec<Arc<Source>>,
-    /// Channels occupied by enclosing attempts.
-    pub inside: Vec<String>,
-    /// True if an enclosing attempt is a retry.
-    pub is_retried: bool,
-    /// Conditions of the enclosing attempts on the processes of the branch.
-    pub conditions: Watch,
+    /// Context from the structures around the branch.
+    pub around: PackedContext,
     /// Ending of the branch, once ended.
     pub ending: Option<TaskEnding>,
     /// Number of attempts made by the branch's tries, once ended.
@@ -193,12 +189,14 @@ impl Remote {
 
     /// Returns true if an attempt around the branch occupies a channel.
     pub(crate) fn is_inside(&self, channel: &str) -> bool {
-        self.root.as_ref().is_some_and(|root| root.inside.iter().any(|inside| inside == channel))
+        self.root
+            .as_ref()
+            .is_some_and(|root| root.around.inside.iter().any(|inside| inside == channel))
     }
 
     /// Returns true if an attempt around the branch is a retry.
     pub(crate) fn is_retried(&self) -> bool {
-        self.root.as_ref().is_some_and(|root| root.is_retried)
+        self.root.as_ref().is_some_and(|root| root.around.is_retried)
     }
 }
 
@@ -212,9 +210,11 @@ mod tests {
         assert!(!remote.is_root(MAIN) && !remote.is_inside("disk") && !remote.is_retried());
         remote.set_root(RemoteRoot {
             texts: Vec::new(),
-            inside: vec!["disk".into()],
-            is_retried: true,
-            conditions: Watch::default(),
+            around: PackedContext {
+                inside: vec!["disk".into()],
+                is_retried: true,
+                ..PackedContext::default()
+            },
             ending: None,
             attempts: 0,
         });

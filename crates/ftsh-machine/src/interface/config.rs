@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bstr::BString;
+use serde::{Deserialize, Serialize};
 
 use super::{record::Level, time::Deadline};
 use crate::secrets::Secrets;
@@ -10,7 +11,7 @@ use ftsh_syntax::backoff::Policy;
 use ftsh_syntax::clauses::On;
 
 /// Settings of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// The shell's process id, `$$`.
     pub pid: u32,
@@ -30,7 +31,8 @@ pub struct Config {
     pub on: Option<On<BString>>,
     /// Deadline of the whole run.
     pub deadline: Deadline,
-    /// Level of the log.
+    /// Level of the log. Each machine of a run has its own.
+    #[serde(skip)]
     pub log_level: Level,
     /// Values to hide in messages and logs.
     pub secrets: Secrets,

@@ -5,11 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 use super::trace::{Trace, TraceStep, place};
 use ftsh_syntax::Source;
 use ftsh_syntax::slug::Slug;
+
+/// Maximum length of a value, and of all words of a command together, in bytes.
+pub const MAX_VALUE_LEN: usize = 64 * 1024 * 1024;
 
 /// End of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +41,9 @@ impl Outcome {
     }
 }
 
-/// Failure of a command, a structure or a script.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Failure of a command, a structure or a script. The serialized form leaves out the source, which
+/// may be long, and the earlier failure, since a reader must not recurse.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// Kind of the failure.
     pub kind: FailureKind,
@@ -56,6 +61,7 @@ pub struct Failure {
     /// Duration of the command, if a command ran.
     pub elapsed: Option<Duration>,
     /// Script of the failure.
+    #[serde(skip)]
     pub source: Arc<Source>,
     /// Line of the failure, from 1.
     pub line: u32,
@@ -65,10 +71,12 @@ pub struct Failure {
     pub trace: Trace,
     /// Earlier failure that explains this failure: the handled failure, or the last failure before
     /// time ran out.
+    #[serde(skip)]
     pub earlier: Option<Arc<Failure>>,
     /// Results of the branches, if a `forall` failed.
     pub branches: Option<Arc<BranchResults>>,
     /// Last bytes that the attempt ended by the failure wrote to standard error, if kept.
+    #[serde(skip)]
     pub printed: Option<Arc<BString>>,
     /// Last output of the atomic attempt ended by the failure, which was discarded: standard error,
     /// then standard output.
@@ -76,21 +84,33 @@ pub struct Failure {
 }
 
 /// Results of the branches of a `forall`.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct BranchResults {
     /// First failed branches, to be reported separately; empty if the failure is simply that of the
     /// first failed branch.
     pub reported: Vec<BranchFailure>,
     /// Number of failed branches.
     pub failed: u64,
-    /// True if the failure only counts failures of branches, which are logged.
+    /// True if the failure only counts failures of branches, which are logged. The failures of the
+    /// branches of another shell are not in the log of this shell.
+    #[serde(skip)]
     pub sums_up: bool,
     /// Words of the branches.
+    #[serde(serialize_with = "list_words", deserialize_with = "listed_words")]
     pub words: Arc<dyn BranchWords>,
 }
 
+impl BranchResults {
+    /// Returns the results without the lists of words.
+    #[must_use]
+    pub fn without_words(&self) -> Self {
+        let (reported, words) = (self.reported.clone(), Arc::new(ListedWords::default()));
+        Self { reported, failed: self.failed, sums_up: self.sums_up, words }
+    }
+}
+
 /// Failure of a branch of a `forall`.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BranchFailure {
     /// `name=word`
     pub word: String,
@@ -126,6 +146,52 @@ pub enum UnknownWords {
     TooLong,
 }
 
+/// Words of branches as lists, each absent if too long for a value.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct ListedWords {
+    succeeded: Option<Vec<BString>>,
+    others: Option<Vec<BString>>,
+    errors: Option<Vec<BString>>,
+}
+
+impl BranchWords for ListedWords {
+    fn each(&self, succeeded: bool, visit: &mut dyn FnMut(&[u8])) -> Result<(), UnknownWords> {
+        let words = if succeeded { &self.succeeded } else { &self.others };
+        words.iter().flatten().for_each(|word| visit(word));
+        words.as_ref().map(|_| ()).ok_or(UnknownWords::NotSent)
+    }
+
+    fn each_error(&self, visit: &mut dyn FnMut(&[u8])) -> Result<(), UnknownWords> {
+        self.errors.iter().flatten().for_each(|error| visit(error));
+        self.errors.as_ref().map(|_| ()).ok_or(UnknownWords::NotSent)
+    }
+}
+
+fn list_words<S: Serializer>(words: &Arc<dyn BranchWords>, out: S) -> Result<S::Ok, S::Error> {
+    let (succeeded, others) =
+        (list(|add| words.each(true, add)), list(|add| words.each(false, add)));
+    ListedWords { succeeded, others, errors: list(|add| words.each_error(add)) }.serialize(out)
+}
+
+fn listed_words<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<dyn BranchWords>, D::Error> {
+    Ok(Arc::new(ListedWords::deserialize(from)?))
+}
+
+/// Lists the texts that a function visits; `None` if they are too long for a value.
+fn list(
+    each: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), UnknownWords>,
+) -> Option<Vec<BString>> {
+    let (mut words, mut length) = (Vec::new(), 0);
+    let mut add = |word: &[u8]| {
+        length += word.len() + 1;
+        if length <= MAX_VALUE_LEN {
+            words.push(BString::from(word));
+        }
+    };
+    each(&mut add).ok()?;
+    (length <= MAX_VALUE_LEN).then_some(words)
+}
+
 /// Equal failures have equal words.
 impl PartialEq for BranchResults {
     fn eq(&self, other: &Self) -> bool {
@@ -136,7 +202,7 @@ impl PartialEq for BranchResults {
 impl Eq for BranchResults {}
 
 /// Number of attempts and duration of a `try`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrySummary {
     /// Script of the `try`.
     pub file: Arc<str>,
@@ -149,7 +215,7 @@ pub struct TrySummary {
 }
 
 /// Kinds of failure that scripts distinguish by `$error_kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FailureKind {
     /// A command exited non-zero.
     Exit,
@@ -308,7 +374,50 @@ impl FailureKind {
     }
 }
 
+/// Effect of a failure on the innermost enclosing `try`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Retry {
+    /// Retry as the clauses say.
+    AsUsual,
+    /// Repeat the same attempt, at the earliest after this time.
+    Deferred(Duration),
+    /// Make no further attempt.
+    Never,
+    /// The reader of a pipeline's stage, or of the script's output, is gone. The `try` is left
+    /// together with the rest of the stage or the script. Another machine has no such reader.
+    #[serde(skip)]
+    BrokenPipe,
+}
+
+impl Retry {
+    /// Returns true for a failure that `forany` and conditions pass on to the enclosing `try`.
+    pub(crate) fn is_for_try_only(self) -> bool {
+        self != Self::AsUsual
+    }
+}
+
 impl Failure {
+    /// Creates a failure without a place and without anything around it.
+    pub fn new(kind: FailureKind, code: i32, message: String, command: String) -> Self {
+        Self {
+            kind,
+            code,
+            errno: None,
+            slug: kind.slug(),
+            message,
+            command,
+            elapsed: None,
+            source: Arc::default(),
+            line: 0,
+            tries: Vec::new(),
+            trace: Trace::default(),
+            earlier: None,
+            branches: None,
+            printed: None,
+            output: None,
+        }
+    }
+
     /// Returns the exit status of a script that ends by the failure.
     pub fn exit_code(&self) -> u8 {
         self.kind.exit_code(self.code)

@@ -2,17 +2,20 @@
 //! contain everything visible to the branch except for descriptors.
 
 use std::num::NonZeroU32;
-use std::time::Duration;
+use std::sync::Arc;
 
 use bstr::BString;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    outcome::{BranchFailure, FailureKind},
+    config::Config,
+    outcome::{Failure, Retry},
+    time::{Deadline, Time},
     watch::Watch,
 };
 use crate::channels::Rules;
-use ftsh_syntax::backoff::Policy;
+use ftsh_syntax::Source;
+use ftsh_syntax::ast::Name;
 use ftsh_syntax::signal::Signal;
 
 /// Branch that has not begun.
@@ -25,27 +28,25 @@ pub struct PackedBranch {
     /// Word of the branch, the value of the loop's variable.
     pub word: PackedValue,
     /// Defined functions.
-    pub functions: Vec<(String, CodePlace)>,
+    pub functions: Vec<(Name, CodePlace)>,
     /// Declared channels, with their rules once the declaration was executed.
-    pub channels: Vec<(String, Option<Rules>)>,
+    pub channels: Vec<(Name, Option<Arc<Rules>>)>,
     /// Variables with their values.
     pub variables: Vec<PackedVariable>,
     /// Names from the run's environment that the script has unset.
-    pub unset: Vec<String>,
+    pub unset: Vec<Name>,
     /// `$0`, `$1`, …
     pub arguments: Vec<BString>,
     /// Absolute path of the directory.
     pub directory: BString,
-    /// Umask for new files.
-    pub umask: u16,
+    /// Settings of the run, with the umask and the tightest deadline of the branch.
+    pub config: Config,
     /// Context from the structures around the branch.
     pub around: PackedContext,
     /// Moment of the beginning, on the clock of the run.
-    pub at: Duration,
+    pub at: Time,
     /// Seed of random choices.
     pub seed: u64,
-    /// Settings of the run.
-    pub settings: PackedSettings,
     /// `$slot`
     pub slot: Option<NonZeroU32>,
 }
@@ -53,10 +54,8 @@ pub struct PackedBranch {
 /// Script, or file that was sourced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Text {
-    /// Name of the text.
-    pub name: String,
-    /// Content of the text.
-    pub text: String,
+    /// Name and text.
+    pub source: Arc<Source>,
     /// Number of instructions, if the text is a program.
     pub length: Option<usize>,
     /// True if functions of the program may read `$error_output`, also those of files that the
@@ -77,7 +76,7 @@ pub struct CodePlace {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PackedVariable {
     /// Name of the variable.
-    pub name: String,
+    pub name: Name,
     /// Value of the variable.
     pub value: PackedValue,
     /// True if commands receive the variable in their environment.
@@ -106,10 +105,8 @@ pub enum PackedValue {
 /// Context from the structures around a branch. Times are on the clock of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PackedContext {
-    /// Tightest deadline.
-    pub deadline: Option<Duration>,
-    /// Attempt of the innermost `try`: number, beginning of the `try`, deadline.
-    pub attempt: Option<(u64, Duration, Option<Duration>)>,
+    /// Attempt of the innermost `try`.
+    pub attempt: Option<AttemptInfo>,
     /// Failure being handled, with its chain of explanations; empty if none.
     pub caught: Vec<PackedFailure>,
     /// True inside a `finally` group after success.
@@ -128,82 +125,24 @@ pub struct PackedContext {
     pub conditions: Watch,
 }
 
-/// Failure without its explanation, which is the next element of the chain.
+/// Attempt as shown by `$attempt`, `$elapsed` and `$remaining`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptInfo {
+    /// Number, from 1.
+    pub number: u64,
+    /// Beginning of the `try`.
+    pub started: Time,
+    /// Deadline of the `try`, if any.
+    pub deadline: Deadline,
+}
+
+/// Failure of a chain. The next element of the chain explains the failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackedFailure {
-    /// Kind of the failure.
-    pub kind: FailureKind,
-    /// Exit code or signal number.
-    pub code: i32,
-    /// Description in one line for people.
-    pub message: String,
-    /// Failed command, as typed words.
-    pub command: String,
-    /// Duration of the command, if a command ran.
-    pub elapsed: Option<Duration>,
+    /// The failure, without its source and its explanation.
+    pub failure: Failure,
     /// Index of the failure's text.
     pub text: usize,
-    /// Line, from 1.
-    pub line: u32,
-    /// Tries that the failure ended, innermost first.
-    pub tries: Vec<PackedTrySummary>,
-    /// Results of the branches, if a `forall` failed.
-    pub branches: Option<PackedBranchResults>,
-    /// Last output of the atomic attempt ended by the failure.
-    pub output: Option<BString>,
-    /// Name of the slug of the message.
-    pub slug: String,
-    /// Name of the system's error, if the system gave the reason.
-    pub errno: Option<String>,
-}
-
-/// Number of attempts and duration of a `try`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PackedTrySummary {
-    /// Script of the `try`.
-    pub file: String,
-    /// Line of the `try`.
-    pub line: u32,
-    /// Number of attempts made.
-    pub attempts: u64,
-    /// Time from the start of the first attempt to the end.
-    pub elapsed: Duration,
-}
-
-/// Results of the branches of a `forall`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PackedBranchResults {
-    /// First failed branches, reported separately.
-    pub reported: Vec<BranchFailure>,
-    /// Number of failed branches.
-    pub failed: u64,
-    /// Words of the successful branches; `None` if they cannot be listed.
-    pub succeeded: Option<Vec<BString>>,
-    /// Words of all other branches, in the same form.
-    pub others: Option<Vec<BString>>,
-    /// Failures of the other words, in the same form.
-    pub errors: Option<Vec<BString>>,
-}
-
-/// Configuration of a run, without logging.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PackedSettings {
-    /// Process id of the shell, `$$`.
-    pub pid: u32,
-    /// Default policy of a `try` without a policy.
-    pub backoff: Policy,
-    /// Time between the first signal to canceled processes and SIGKILL.
-    pub kill_timeout: Duration,
-    /// True if SIGKILL is repeated until nothing is left.
-    pub kill_strong: bool,
-    /// True if an unset variable is empty.
-    pub unset_is_empty: bool,
-    /// Names of secret variables.
-    pub redacted: Vec<String>,
-    /// Values given as secrets, one per line.
-    pub given: BString,
-    /// Values of secret variables known up to now.
-    pub secret: Vec<BString>,
 }
 
 /// Branch after its end on another machine.
@@ -214,7 +153,7 @@ pub struct EndedBranch {
     /// Number of attempts made by the branch's tries.
     pub attempts: u64,
     /// Further texts of failures, numbered after the texts of the packed branch.
-    pub texts: Vec<Text>,
+    pub texts: Vec<Arc<Source>>,
 }
 
 /// End of a branch on another machine.
@@ -229,78 +168,22 @@ pub enum BranchEnd {
         /// The failure, with its chain of explanations.
         failure: Vec<PackedFailure>,
         /// Effect on the enclosing `try`.
-        again: PackedRetry,
+        again: Retry,
     },
     /// End by a signal to the shell that ran the branch. Nothing of the branch is left.
     Canceled(i32),
     /// End by the deadline of an enclosing structure.
     OutOfTime(Vec<PackedFailure>),
-    /// End by a failure inside calls or branches of the branch itself.
-    FailedInside {
-        /// The failure, with its chain of explanations.
-        failure: Vec<PackedFailure>,
-        /// Effect on the enclosing `try`.
-        again: PackedRetry,
-        /// Trace of the failure.
-        trace: PackedTrace,
-    },
 }
 
 impl BranchEnd {
-    /// Returns the failure with its chain of explanations, if the branch failed.
-    pub fn failures(&self) -> Option<&[PackedFailure]> {
+    /// Returns the failure with its chain of explanations, empty if the branch has not failed.
+    pub fn failures_mut(&mut self) -> &mut [PackedFailure] {
         match self {
-            Self::Failed { failure, .. }
-            | Self::FailedInside { failure, .. }
-            | Self::OutOfTime(failure) => Some(failure),
-            Self::Succeeded | Self::Exited(_) | Self::Canceled(_) => None,
+            Self::Failed { failure, .. } | Self::OutOfTime(failure) => failure,
+            Self::Succeeded | Self::Exited(_) | Self::Canceled(_) => &mut [],
         }
     }
-
-    /// Returns the failure with its chain of explanations, mutable.
-    pub fn failures_mut(&mut self) -> Option<&mut [PackedFailure]> {
-        match self {
-            Self::Failed { failure, .. }
-            | Self::FailedInside { failure, .. }
-            | Self::OutOfTime(failure) => Some(failure),
-            Self::Succeeded | Self::Exited(_) | Self::Canceled(_) => None,
-        }
-    }
-}
-
-/// Calls and branches around a failure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PackedTrace {
-    /// Steps, innermost first.
-    pub steps: Vec<PackedStep>,
-    /// Number of steps left out of the middle.
-    pub left_out: u64,
-}
-
-/// A call or a branch around a failure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PackedStep {
-    /// Name of the function or of the loop's variable; `None` for a sourced file.
-    pub name: Option<String>,
-    /// Word of a branch.
-    pub word: Option<String>,
-    /// Script with the call or the loop.
-    pub file: String,
-    /// Line in that script, from 1.
-    pub line: u32,
-    /// Number of the failure's tries that are inside the step.
-    pub tries: usize,
-}
-
-/// Effect of a failure on the enclosing `try`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PackedRetry {
-    /// Retry as the clauses say.
-    AsUsual,
-    /// Repeat the same attempt, at the earliest after this time.
-    Deferred(Duration),
-    /// Make no further attempt.
-    Never,
 }
 
 /// Reason why a branch cannot be packed.

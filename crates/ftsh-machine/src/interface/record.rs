@@ -16,7 +16,7 @@ use ftsh_syntax::ast::Name;
 use ftsh_syntax::engine::EngineId;
 
 /// Level of a log. Each level includes the levels below.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level(pub u8);
 
 impl Level {

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use ftsh_syntax::ast::Name;
 use ftsh_syntax::diagnostic::printable;
 
@@ -12,7 +14,7 @@ pub const MAX_STEPS: usize = 8;
 pub const INNER_STEPS: usize = 5;
 
 /// Calls and branches around a failure, innermost first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
     steps: Vec<TraceStep>,
     /// Number of steps left out after the first [`INNER_STEPS`].
@@ -20,7 +22,7 @@ pub struct Trace {
 }
 
 /// A call or a branch around a failure.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceStep {
     /// Kind of the step.
     pub kind: StepKind,
@@ -33,7 +35,7 @@ pub struct TraceStep {
 }
 
 /// Kinds of steps.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepKind {
     /// Call of this function.
     Function(Name),
@@ -49,11 +51,6 @@ pub enum StepKind {
 }
 
 impl Trace {
-    /// Creates a trace, with a number of steps left out after the first [`INNER_STEPS`].
-    pub fn new(steps: Vec<TraceStep>, left_out: u64) -> Self {
-        Self { steps, left_out }
-    }
-
     /// Appends a step further out.
     pub fn push(&mut self, step: TraceStep) {
         if self.steps.len() == MAX_STEPS {

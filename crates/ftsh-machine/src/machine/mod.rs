@@ -22,10 +22,8 @@ use crate::packed::{PackedBranch, Unrunnable};
 use crate::parallel::{Forker, next_word_is_due};
 use crate::program::Definitions;
 use crate::random::Random;
-use crate::record::Level;
 use crate::remote::{Dispatcher, Unpacked};
 use crate::scheduler::Timer;
-use crate::secrets::Secrets;
 use crate::supply::check_is_due;
 use crate::tasks::{ParentContext, Task, TaskState};
 use crate::time::Time;
@@ -33,8 +31,8 @@ use crate::tries::TryRunner;
 use crate::unwind::{Cut, Unwinder};
 use crate::variables::Variables;
 use crate::{MAIN, Output, builtins};
+use ftsh_syntax::Script;
 use ftsh_syntax::ast::Block;
-use ftsh_syntax::{Script, Source};
 
 /// A run of a script.
 pub struct Machine {
@@ -99,27 +97,19 @@ impl Machine {
     }
 
     /// Creates a machine for a remote branch. The branch begins at `now` on the clock of the head's
-    /// run, and has its own level of the log.
-    pub fn of_branch(
-        packed: PackedBranch,
-        log_level: Level,
-        secrets: Secrets,
-        now: Time,
-    ) -> Result<Self, Unrunnable> {
-        let unpacked = Unpacked::new(packed, log_level, secrets)?;
-        let source = Arc::new(Source::new("", ""));
-        let nothing = Script::new(source, Block::default());
-        let (arguments, config) = (unpacked.arguments, unpacked.config);
-        let mut machine = Self::new(&nothing, arguments, Vec::new(), config, unpacked.seed);
+    /// run.
+    pub fn of_branch(mut packed: PackedBranch, now: Time) -> Result<Self, Unrunnable> {
+        let mut unpacked = Unpacked::new(&packed)?;
+        let nothing = Script::new(Arc::default(), Block::default());
+        let (arguments, config) = (std::mem::take(&mut packed.arguments), packed.config.clone());
+        let mut machine = Self::new(&nothing, arguments, Vec::new(), config, packed.seed);
         machine.core.parts().scheduler.advance(now);
         machine.core.parts().scheduler.clear();
-        machine.definitions = unpacked.definitions;
-        machine.core.parts().remote.set_root(unpacked.root);
-        machine.core.parts().scopes.set_root_signal(unpacked.signal);
+        machine.definitions = std::mem::take(&mut unpacked.definitions);
         let mut entered = Ok(());
         machine.resume(MAIN, |machine, task| {
             task.since = now;
-            match unpacked.branch.enter(task, &mut machine.core) {
+            match unpacked.enter(packed, task, &mut machine.core) {
                 Ok((code, word)) => machine.forker().begin_root(task, &code, word),
                 Err(error) => entered = Err(error),
             }

@@ -258,7 +258,7 @@ impl Forker<'_> {
     pub(crate) fn pack_begun(&mut self, task: &Task, word: &Value, branch: TaskId) {
         if self.core.remote().packs_branches() {
             let slot = self.core.tasks().get(branch).and_then(|branch| branch.slot);
-            let packed = self.packer().pack(task, word, (branch, slot)).map(|(packed, _)| packed);
+            let packed = self.packer().pack(task, word, (branch, slot));
             self.core.parts().remote.keep_packed(branch, packed);
         }
     }

@@ -234,7 +234,7 @@ impl Forker<'_> {
             tally.next();
             tally.began(branch, word, slot, now);
         }
-        let conditions = self.core.remote().root().map(|root| root.conditions);
+        let conditions = self.core.remote().root().map(|root| root.around.conditions);
         if let (Some(begun), Some(conditions)) = (self.core.tasks().get(branch), conditions) {
             let (scope, watch) =
                 (begun.scope, ScopeWatch { conditions, owner: branch, attempt: None });

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Dispatcher, unpack, unpack::failure};
+use super::{Dispatcher, unpack::failure};
 use crate::branches::JoinKind;
 use crate::core::{Core, Flow};
 use crate::effect::{Dispatch, Effect, ProcessId, TaskId};
@@ -17,12 +17,11 @@ use crate::endings::{Logged, Retry, TaskEnding, Thrown};
 use crate::event::{Blame, Returned};
 use crate::frames::{Frame, FrameKind};
 use crate::outcome::FailureKind;
-use crate::packed::{BranchEnd, EndedBranch, PackedFailure, PackedTrace};
+use crate::packed::{BranchEnd, EndedBranch};
 use crate::record::{AvoidReason, Level, LogEvent};
 use crate::scheduler::Timer;
 use crate::tasks::{Task, TaskState, Tasks};
 use crate::values::Value;
-use ftsh_syntax::Source;
 use ftsh_syntax::engine::EngineId;
 
 /// Maximum number of machines that may refuse a branch before the branch fails.
@@ -50,13 +49,14 @@ impl Dispatcher<'_> {
             Some(parent) => self.packer().pack(parent, &word, (task.id, task.slot)),
             None => return Flow::broken(task, "a branch that nobody waits for"),
         };
-        let (branch, texts) = match packed {
-            Ok(packed) => packed,
+        let branch = match packed {
+            Ok(branch) => branch,
             Err(why) => return Flow::Throw(not_sent(task, engine, &why.to_string())),
         };
         let process = self.core.new_process(task);
         let Some(frame) = top_remote(task) else { return Flow::broken(task, NOT_REMOTE) };
-        (frame.texts, frame.node) = (texts, None);
+        frame.texts = branch.texts.iter().map(|text| Arc::clone(&text.source)).collect();
+        frame.node = None;
         let shared = self.core.engine(engine);
         shared.record_dispatch(process);
         let Avoided { nodes: avoid, until: avoid_until } =
@@ -105,16 +105,12 @@ impl Dispatcher<'_> {
         task.attempts += ended.attempts;
         let texts = top_remote(task).map(|frame| std::mem::take(&mut frame.texts));
         let mut sources = texts.unwrap_or_default();
-        sources
-            .extend(ended.texts.iter().map(|it| Arc::new(Source::new(&it.name, it.text.as_str()))));
+        sources.extend(ended.texts);
         let now = self.core.now();
-        let throw = |task: &Task, packed: Vec<PackedFailure>, trace: Option<PackedTrace>, retry| {
-            let Some(mut failure) = failure(packed, &sources) else {
+        let throw = |task: &Task, packed, retry| {
+            let Some(failure) = failure(packed, &sources) else {
                 return Flow::broken(task, "a record of no failure");
             };
-            if let Some(trace) = trace {
-                Arc::make_mut(&mut failure).trace = unpack::trace(trace);
-            }
             Flow::Throw(Thrown { failure, retry, logged: Logged::Not, answers: true })
         };
         match ended.end {
@@ -128,11 +124,7 @@ impl Dispatcher<'_> {
             }
             BranchEnd::Failed { failure, again } => {
                 self.avoid(task, engine, node, elapsed, AvoidReason::Failed);
-                throw(task, failure, None, again.into())
-            }
-            BranchEnd::FailedInside { failure, again, trace } => {
-                self.avoid(task, engine, node, elapsed, AvoidReason::Failed);
-                throw(task, failure, Some(trace), again.into())
+                throw(task, failure, again)
             }
             BranchEnd::Canceled(signal) => {
                 let signal = crate::outcome::signal_name(signal);
@@ -148,7 +140,7 @@ impl Dispatcher<'_> {
             {
                 Flow::Wait(TaskState::Remote(RemoteState::OutOfTime))
             }
-            BranchEnd::OutOfTime(failure) => throw(task, failure, None, Retry::AsUsual),
+            BranchEnd::OutOfTime(failure) => throw(task, failure, Retry::AsUsual),
         }
     }
 

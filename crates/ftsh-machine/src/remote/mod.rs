@@ -8,14 +8,9 @@ use crate::core::Core;
 use crate::program::Definitions;
 use crate::random::Random;
 
-pub(crate) use self::dispatch::forget_remote;
-
-pub(crate) use self::dispatch::wake_waiting;
-
-pub(crate) use self::dispatch::engine_of;
+pub(crate) use self::dispatch::{engine_of, forget_remote, wake_waiting};
 pub(crate) use self::pack::{Packer, query_for_packing};
 pub(crate) use self::unpack::Unpacked;
-pub use self::unpack::failure;
 
 /// Dispatches branches to other machines, and handles their results.
 pub(crate) struct Dispatcher<'a> {

@@ -3,26 +3,23 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use bstr::BString;
-
 use crate::attempts::{TryFrame, TryPhase};
+use crate::config::Config;
 use crate::core::Core;
 use crate::effect::{Query, TaskId, Watch};
 use crate::elsewhere::RemoteRoot;
 use crate::endings::{Retry, TaskEnding};
 use crate::event::Reply;
-use crate::outcome::{BranchResults, Failure, FailureKind, Outcome, UnknownWords};
+use crate::outcome::{Failure, FailureKind, Outcome};
 use crate::packed::{
-    BranchEnd, CodePlace, EndedBranch, PackedBranch, PackedBranchResults, PackedContext,
-    PackedFailure, PackedRetry, PackedSettings, PackedStep, PackedTrace, PackedTrySummary,
-    PackedValue, PackedVariable, Text, Unpackable,
+    BranchEnd, CodePlace, EndedBranch, PackedBranch, PackedContext, PackedFailure, PackedValue,
+    PackedVariable, Text, Unpackable,
 };
 use crate::program::{Address, Definitions, Program};
 use crate::random::Random;
-use crate::size::MAX_VALUE_LEN;
+use crate::record::Level;
 use crate::tasks::Task;
-use crate::time::Time;
-use crate::trace::{StepKind, Trace};
+use crate::trace::Trace;
 use crate::values::{Suspend, Value};
 use ftsh_syntax::Source;
 
@@ -62,119 +59,95 @@ impl Packer<'_> {
         task: &Task,
         word: &Value,
         (branch, slot): (TaskId, Option<NonZeroU32>),
-    ) -> Result<(PackedBranch, Vec<Arc<Source>>), Unpackable> {
+    ) -> Result<PackedBranch, Unpackable> {
         if task.is_atomic() {
             return Err(Unpackable::Atomic);
         }
         let directory = task.absolute_directory().ok().flatten().ok_or(Unpackable::NoDirectory)?;
         let mut texts = Texts::default();
         let place = texts.place(&task.program, task.at);
-        let functions = self
-            .definitions
-            .functions()
-            .map(|(name, (program, at))| (name.to_string(), texts.place(program, *at)))
-            .collect();
-        let rules = |rules: &Option<Arc<_>>| rules.as_deref().cloned();
-        let channels =
-            self.definitions.channels().map(|(name, it)| (name.to_string(), rules(it))).collect();
+        let functions = self.definitions.functions();
+        let functions =
+            functions.map(|(name, (program, at))| (Arc::clone(name), texts.place(program, *at)));
+        let functions = functions.collect();
+        let channels = self.definitions.channels();
+        let channels = channels.map(|(name, rules)| (Arc::clone(name), rules.clone()));
         let variables = task.variables.iter().map(|(name, variable)| {
             Ok(PackedVariable {
-                name: name.to_string(),
+                name: Arc::clone(name),
                 value: packed(task, name, &variable.value)?,
                 exported: variable.exported,
                 inherited: variable.inherited,
             })
         });
-        let variables = variables.collect::<Result<_, _>>()?;
         let unset =
             self.core.remote().inherited_names().filter(|name| task.variables.get(name).is_none());
-        let around = self.around(task, &mut texts);
-        let (sources, texts) = texts.0.into_iter().unzip();
-        let packed = PackedBranch {
-            place,
-            word: packed(task, "", word)?,
-            functions,
-            channels,
-            variables,
-            unset: unset.map(ToString::to_string).collect(),
-            arguments: task.args.to_vec(),
-            directory,
+        let context = self.core.child_context(task);
+        let config = Config {
             umask: task.umask.unwrap_or(self.core.config().umask),
-            around,
-            at: self.core.now().elapsed(),
-            seed: self.random.seed_of_branch(branch.0),
-            settings: self.settings(),
-            slot,
-            texts,
+            deadline: context.deadline,
+            passing_input: false,
+            on: None,
+            log_level: Level::NOTHING,
+            ..self.core.config().clone()
         };
-        Ok((packed, sources))
-    }
-
-    fn around(&self, task: &Task, texts: &mut Texts) -> PackedContext {
-        let around = self.core.child_context(task);
-        PackedContext {
-            deadline: around.deadline.moment().map(Time::elapsed),
-            attempt: around.attempt.map(|it| {
-                (it.number, it.started.elapsed(), it.deadline.moment().map(Time::elapsed))
-            }),
-            caught: around.failure.map(|failure| texts.failure(&failure)).unwrap_or_default(),
-            succeeded: around.succeeded,
-            depth: around.depth,
-            is_guarded: around.is_guarded,
+        let around = PackedContext {
+            attempt: context.attempt,
+            caught: context.failure.map(|failure| texts.failure(&failure)).unwrap_or_default(),
+            succeeded: context.succeeded,
+            depth: context.depth,
+            is_guarded: context.is_guarded,
             inside: self.channels_around(task),
             is_retried: self.is_in_retry(task),
             signal: self.core.scopes().signal(task.scope),
             conditions: self.conditions_around(task),
-        }
-    }
-
-    fn settings(&self) -> PackedSettings {
-        let config = &self.core.config();
-        let (redacted, given, secret) = config.secrets.parts();
-        PackedSettings {
-            pid: config.pid,
-            backoff: config.backoff.clone(),
-            kill_timeout: config.kill_timeout,
-            kill_strong: config.kill_strong,
-            unset_is_empty: config.unset_is_empty,
-            redacted,
-            given,
-            secret,
-        }
+        };
+        Ok(PackedBranch {
+            place,
+            word: packed(task, "", word)?,
+            functions,
+            channels: channels.collect(),
+            variables: variables.collect::<Result<_, _>>()?,
+            unset: unset.cloned().collect(),
+            arguments: task.args.to_vec(),
+            directory,
+            config,
+            around,
+            at: self.core.now(),
+            seed: self.random.seed_of_branch(branch.0),
+            slot,
+            texts: texts.0,
+        })
     }
 }
 
 impl RemoteRoot {
     /// Packs the end of the branch for which the machine was created, given the outcome of the run.
     pub(crate) fn ended_with(&self, outcome: &Outcome) -> EndedBranch {
-        let mut texts = Texts(self.texts.iter().map(|it| (Arc::clone(it), text(it))).collect());
-        let known = texts.0.len();
+        let mut texts = Texts(self.texts.iter().map(text).collect());
         let end = match (outcome, &self.ending) {
             (Outcome::Interrupted(signal), _) => BranchEnd::Canceled(*signal),
             (Outcome::Failed(failure), None) if failure.kind == FailureKind::Timeout => {
                 BranchEnd::OutOfTime(texts.failure(failure))
             }
             (_, Some(TaskEnding::Failed(thrown))) => {
-                let failure = texts.failure(&thrown.failure);
-                let again = match thrown.retry {
-                    Retry::Deferred(by) => PackedRetry::Deferred(by),
-                    Retry::Never => PackedRetry::Never,
-                    Retry::AsUsual | Retry::BrokenPipe => PackedRetry::AsUsual,
-                };
-                let trace = packed_trace(&thrown.failure.trace);
-                if trace.steps.is_empty() {
-                    BranchEnd::Failed { failure, again }
-                } else {
-                    BranchEnd::FailedInside { failure, again, trace }
+                let mut failure = texts.failure(&thrown.failure);
+                if let Some(packed) = failure.first_mut() {
+                    packed.failure.trace.clone_from(&thrown.failure.trace);
                 }
+                let again = match thrown.retry {
+                    Retry::BrokenPipe => Retry::AsUsual,
+                    retry => retry,
+                };
+                BranchEnd::Failed { failure, again }
             }
             (Outcome::Failed(failure), _) => {
-                BranchEnd::Failed { failure: texts.failure(failure), again: PackedRetry::AsUsual }
+                BranchEnd::Failed { failure: texts.failure(failure), again: Retry::AsUsual }
             }
             (Outcome::Exited(code), _) => BranchEnd::Exited(*code),
             (Outcome::Succeeded, _) => BranchEnd::Succeeded,
         };
-        let texts = texts.0.into_iter().skip(known).map(|(_, text)| text).collect();
+        let texts = texts.0.into_iter().skip(self.texts.len()).map(|it| it.source).collect();
         EndedBranch { end, attempts: self.attempts, texts }
     }
 }
@@ -202,68 +175,27 @@ fn packed(task: &Task, name: &str, value: &Value) -> Result<PackedValue, Unpacka
     })
 }
 
-/// Returns the words of branches that succeeded, or of all others; `None` if they are too long for
-/// a value.
-fn sendable(branches: &BranchResults, succeeded: bool) -> Option<Vec<BString>> {
-    collected(|add| branches.words.each(succeeded, add))
-}
-
-/// Collects the texts that a function visits; `None` if they are too long for a value.
-fn collected(
-    each: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), UnknownWords>,
-) -> Option<Vec<BString>> {
-    let (mut words, mut length) = (Vec::new(), 0);
-    let mut add = |word: &[u8]| {
-        length += word.len() + 1;
-        if length <= MAX_VALUE_LEN {
-            words.push(BString::from(word));
-        }
-    };
-    each(&mut add).ok()?;
-    (length <= MAX_VALUE_LEN).then_some(words)
-}
-
-/// Packs a trace.
-fn packed_trace(trace: &Trace) -> PackedTrace {
-    let steps = trace.steps().iter().map(|step| {
-        let (name, word) = match &step.kind {
-            StepKind::Function(name) => (Some(name), None),
-            StepKind::Source => (None, None),
-            StepKind::Branch { name, word } => (Some(name), Some(word)),
-        };
-        PackedStep {
-            name: name.map(ToString::to_string),
-            word: word.cloned(),
-            file: step.file.to_string(),
-            line: step.line,
-            tries: step.tries,
-        }
-    });
-    PackedTrace { steps: steps.collect(), left_out: trace.left_out() }
-}
-
-fn text(source: &Source) -> Text {
-    let (name, text) = (source.name().to_string(), source.text().into());
-    Text { name, text, length: None, calls_read: false }
+fn text(source: &Arc<Source>) -> Text {
+    Text { source: Arc::clone(source), length: None, calls_read: false }
 }
 
 /// Texts referred to by places.
 #[derive(Default)]
-struct Texts(Vec<(Arc<Source>, Text)>);
+struct Texts(Vec<Text>);
 
 impl Texts {
     fn index(&mut self, source: &Arc<Source>) -> usize {
-        let known =
-            self.0.iter().position(|(known, _)| Arc::ptr_eq(known, source) || known == source);
+        // Nearly always the same memory, which is compared first.
+        let known = self.0.iter().position(|text| text.source == *source);
         known.unwrap_or_else(|| {
-            self.0.push((Arc::clone(source), text(source)));
+            self.0.push(text(source));
             self.0.len() - 1
         })
     }
 
     fn place(&mut self, program: &Program, at: Address) -> CodePlace {
         let index = self.index(&program.source);
-        let text = &mut self.0[index].1;
+        let text = &mut self.0[index];
         text.length = Some(program.code.len());
         text.calls_read = program.calls_read;
         CodePlace { text: index, at }
@@ -272,37 +204,20 @@ impl Texts {
     /// Packs a failure with its chain of explanations.
     fn failure(&mut self, failure: &Failure) -> Vec<PackedFailure> {
         let chain = std::iter::successors(Some(failure), |failure| failure.earlier.as_deref());
-        chain.take(MAX_CAUSES).map(|failure| self.one(failure)).collect()
-    }
-
-    fn one(&mut self, failure: &Failure) -> PackedFailure {
-        let tries = failure.tries.iter().map(|tried| PackedTrySummary {
-            file: tried.file.to_string(),
-            line: tried.line,
-            attempts: tried.attempts,
-            elapsed: tried.elapsed,
-        });
-        let branches = failure.branches.as_ref().map(|branches| PackedBranchResults {
-            reported: branches.reported.clone(),
-            failed: branches.failed,
-            succeeded: sendable(branches, true),
-            others: sendable(branches, false),
-            errors: collected(|add| branches.words.each_error(add)),
-        });
-        PackedFailure {
-            kind: failure.kind,
-            code: failure.code,
-            message: failure.message.clone(),
-            command: failure.command.clone(),
-            elapsed: failure.elapsed,
+        let packed = chain.take(MAX_CAUSES).map(|failure| PackedFailure {
             text: self.index(&failure.source),
-            line: failure.line,
-            tries: tries.collect(),
-            branches,
-            output: Some(failure.all_output().into()).filter(|output: &BString| !output.is_empty()),
-            slug: failure.slug.name().to_owned(),
-            errno: failure.errno.clone(),
-        }
+            failure: Failure {
+                source: Arc::default(),
+                trace: Trace::default(),
+                earlier: None,
+                printed: None,
+                output: Some(failure.all_output())
+                    .filter(|output| !output.is_empty())
+                    .map(|output| Arc::new(output.into())),
+                ..failure.clone()
+            },
+        });
+        packed.collect()
     }
 }
 
@@ -310,7 +225,7 @@ impl Packer<'_> {
     /// Returns the channels occupied by attempts around the branches of a task.
     pub(crate) fn channels_around(&self, task: &Task) -> Vec<String> {
         let mut inside =
-            self.core.remote().root().map(|root| root.inside.clone()).unwrap_or_default();
+            self.core.remote().root().map(|root| root.around.inside.clone()).unwrap_or_default();
         let around = |frame: &TryFrame| self.core.scopes().pass(frame.scope);
         for task in self.core.tasks().and_around(task) {
             inside.extend(task.tries().filter_map(around).map(|pass| pass.channel.to_string()));

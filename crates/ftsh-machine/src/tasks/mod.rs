@@ -8,6 +8,5 @@ mod task;
 pub(crate) use self::replacing::Replacing;
 pub(crate) use self::table::Tasks;
 pub(crate) use self::task::{
-    AfterEmptied, AttemptInfo, Cancellation, CommittingFiles, ParentContext, RunningCommand, Task,
-    TaskState,
+    AfterEmptied, Cancellation, CommittingFiles, ParentContext, RunningCommand, Task, TaskState,
 };

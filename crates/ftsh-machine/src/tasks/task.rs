@@ -18,11 +18,11 @@ use crate::event::{Refusal, Reply};
 use crate::frames::{CallFrame, Frame, FrameKind};
 use crate::invocation::{Expanded, IoTable, Opening, Redirects, WrittenVariable};
 use crate::outcome::{Failure, FailureKind, KindAndCode, Outcome};
+use crate::packed::AttemptInfo;
 use crate::program::{Address, Program};
 use crate::resources::ResourceHandle;
 use crate::scheduler::TimerKey;
 use crate::time::{Deadline, Time};
-use crate::trace::Trace;
 use crate::transactions::{Committing, OpeningTransaction, OpeningView, Scratch};
 use crate::values::{Suspend, Value};
 use crate::variables::{Change, SavedVariable, Variables};
@@ -146,17 +146,6 @@ pub(crate) struct ParentContext {
     pub view: Option<ResourceHandle<ViewId>>,
 }
 
-/// Attempt as shown by `$attempt`, `$elapsed` and `$remaining`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AttemptInfo {
-    /// Number, from 1.
-    pub number: u64,
-    /// Beginning of the `try`.
-    pub started: Time,
-    /// Deadline of the `try`, if any.
-    pub deadline: Deadline,
-}
-
 /// State of a task: ready, or waiting.
 #[derive(Debug)]
 pub(crate) enum TaskState {
@@ -278,21 +267,10 @@ impl Task {
         let secrets = &self.variables.secrets;
         secrets.hide_in(&mut message);
         let failure = Failure {
-            kind,
-            code,
-            errno: None,
-            slug: kind.slug(),
-            message,
-            command: secrets.hide(command).into_owned(),
-            elapsed: None,
             source: Arc::clone(&self.program.source),
             line: self.line(),
-            tries: Vec::new(),
-            trace: Trace::default(),
             earlier: self.caught().cloned(),
-            branches: None,
-            printed: None,
-            output: None,
+            ..Failure::new(kind, code, message, secrets.hide(command).into_owned())
         };
         Thrown {
             failure: Arc::new(failure),

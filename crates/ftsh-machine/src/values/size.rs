@@ -6,11 +6,11 @@ use thiserror::Error;
 use super::suspend::Suspend;
 use ftsh_syntax::slug::Slug;
 
+pub use crate::outcome::MAX_VALUE_LEN;
+
 /// Maximum length of a failed attempt's output kept for messages, in bytes.
 pub const MAX_REPORTED_OUTPUT: usize = 64 * 1024;
 
-/// Maximum length of a value, and of all words of a command together, in bytes.
-pub const MAX_VALUE_LEN: usize = 64 * 1024 * 1024;
 /// Maximum number of words of a command. The words of a loop are generated lazily.
 pub const MAX_WORDS: usize = 1_000_000;
 /// Maximum overhead of a word in memory, in bytes.

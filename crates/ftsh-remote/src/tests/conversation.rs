@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{identity, nonce, record};
+use super::{identity, line, nonce, record};
 use crate::{Branch, Frames, Head, HeadOutput, Hello, Lease, Stream, ToHead, ToNode, frame};
 use ftsh_machine::control::{Controller, Order};
 use ftsh_machine::event::{Blame, Reply, Returned};
@@ -156,7 +156,7 @@ impl World {
     fn new(is: Circumstances) -> Self {
         let now = Time::after(is.head.at(0));
         let mut sent = branch();
-        sent.packed.settings.kill_timeout = is.grace;
+        sent.packed.config.kill_timeout = is.grace;
         let head = Head::new(sent, nonce(), is.lease, now);
         let mut world = Self {
             head,
@@ -376,7 +376,7 @@ impl World {
             return;
         }
         if tells {
-            self.node_says(record("end").to_line(&nonce()).as_bytes(), News::Errors);
+            self.node_says(line(record("end")).as_bytes(), News::Errors);
         }
         if let Some(arrives) = self.arrival(1) {
             self.schedule(arrives, News::Closed);

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use super::{identity, nonce, record};
+use super::{identity, line, nonce, record};
 use crate::head::MIN_BYTES_PER_SECOND;
 use crate::{
-    Branch, ExtensionRequest, Frames, Head, HeadOutput, Hello, Nonce, Stream, ToHead, ToNode,
-    frame, too_late,
+    Branch, Frames, Head, HeadOutput, Hello, NodeLine, Nonce, Stream, ToHead, ToNode, frame,
 };
 use ftsh_machine::Time;
 use ftsh_machine::event::{Blame, Returned};
@@ -22,7 +21,7 @@ fn at(seconds: u64) -> Time {
 
 fn branch() -> Branch {
     let mut branch = super::conversation::branch();
-    branch.packed.settings.kill_timeout = GRACE;
+    branch.packed.config.kill_timeout = GRACE;
     branch
 }
 
@@ -67,7 +66,7 @@ fn not_begun(head: &mut Head) -> (Option<String>, String, Blame) {
 }
 
 fn request(seconds: u64) -> Vec<u8> {
-    ExtensionRequest { at: Duration::from_secs(seconds) }.to_line(&nonce()).into_bytes()
+    NodeLine::Request(Duration::from_secs(seconds)).encode(&nonce()).into_bytes()
 }
 
 #[test]
@@ -92,7 +91,7 @@ fn a_branch_begins_runs_and_ends() {
     assert_eq!([one, other], [&printed[0], &printed[1]]);
     assert_eq!(head.next_timeout(), at(30) + GONE);
     // Output on the other stream may follow the record.
-    let line = record("end").to_line(&nonce());
+    let line = line(record("end"));
     head.on_stderr(at(40), &[line.as_bytes(), b"srun: done\n", &request(9)].concat());
     assert_eq!(outputs(&mut head), []);
     head.on_stdout(at(41), b"last\n");
@@ -174,7 +173,7 @@ fn a_later_version_is_found_out_at_once() {
                           version of ftsh";
     let sent = hello();
     let mut later = sent.clone();
-    later[6] = b'2';
+    later[6] = b'3';
     let mut damaged = sent.clone();
     *damaged.last_mut().expect("it holds something") ^= 1;
     for bytes in [later, damaged, says(&ToHead::Ready)] {
@@ -193,8 +192,9 @@ fn a_branch_without_a_record_is_lost_when_it_is_gone() {
         other => panic!("{other:?}"),
     };
     let why = "the connection to it ended without a word of its end";
-    let torn = record("torn").to_line(&nonce());
-    for errors in ["", &torn[..torn.len() - 2], &torn.replace('r', "q")] {
+    let torn = line(record("torn"));
+    let begun_only = &torn[..torn.len() - 3];
+    for errors in ["", begun_only, &format!("{begun_only}zz\n")] {
         let mut head = begun();
         head.on_stderr(at(20), errors.as_bytes());
         head.closed("srun exited with 0", Blame::Engine);
@@ -219,21 +219,21 @@ fn a_branch_without_a_record_is_lost_when_it_is_gone() {
 #[test]
 fn a_branch_started_too_late_has_not_begun() {
     let mut head = begun();
-    head.on_stderr(at(20), too_late(&nonce()).as_bytes());
+    head.on_stderr(at(20), NodeLine::TooLate.encode(&nonce()).as_bytes());
     let why =
         "the way there and back takes longer than the lease of 60 s: `--lease` makes that longer";
     assert_eq!(not_begun(&mut head), (Some("n1".into()), why.into(), Blame::Node));
     assert!(head.is_over());
     // A record with another nonce does not count.
     let mut head = begun();
-    head.on_stderr(at(20), too_late(&Nonce([0; 16])).as_bytes());
+    head.on_stderr(at(20), NodeLine::TooLate.encode(&Nonce([0; 16])).as_bytes());
     assert!(!head.is_over());
 }
 
 #[test]
 fn a_record_counts_although_the_connection_stays() {
     let mut head = begun();
-    head.on_stderr(at(20), record("end").to_line(&nonce()).as_bytes());
+    head.on_stderr(at(20), line(record("end")).as_bytes());
     head.handle_timeout(at(119));
     let Some(HeadOutput::Returned(Returned::Ended { .. })) = outputs(&mut head).pop() else {
         panic!("it has ended")

@@ -3,52 +3,48 @@
 mod conversation;
 mod head;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::{
-    BranchRecord, Frames, Go, Hello, Identity, Listener, Nonce, Piece, ToNode, frame, merge,
+    BranchRecord, Frames, Go, Hello, Identity, Listener, NodeLine, Nonce, Piece, ToNode, frame,
+    merge,
 };
-use ftsh_machine::FailureKind;
-use ftsh_machine::packed::{
-    BranchEnd, EndedBranch, PackedFailure, PackedRetry, PackedValue, PackedVariable, Text,
-};
+use ftsh_machine::outcome::Retry;
+use ftsh_machine::packed::{BranchEnd, EndedBranch, PackedFailure, PackedValue, PackedVariable};
+use ftsh_machine::{Failure, FailureKind, Machine};
+use ftsh_syntax::Source;
 
 fn nonce() -> Nonce {
     Nonce(std::array::from_fn(|at| at as u8 * 17))
 }
 
 fn record(message: &str) -> BranchRecord {
-    let failure = PackedFailure {
-        kind: FailureKind::Exit,
-        code: 4,
-        message: message.into(),
-        command: "wget x".into(),
+    let failure = Failure {
         elapsed: Some(Duration::from_millis(20)),
-        text: 1,
         line: 3,
-        tries: Vec::new(),
-        branches: None,
-        output: Some("last\x1e words\n".into()),
-        slug: "exit".into(),
+        output: Some(Arc::new("last\x1e words\n".into())),
         errno: Some("ENOSPC".into()),
+        ..Failure::new(FailureKind::Exit, 4, message.into(), "wget x".into())
     };
+    let failure = PackedFailure { failure, text: 1 };
     BranchRecord {
         ended: EndedBranch {
-            end: BranchEnd::Failed { failure: vec![failure], again: PackedRetry::Never },
+            end: BranchEnd::Failed { failure: vec![failure], again: Retry::Never },
             attempts: 7,
-            texts: vec![Text {
-                name: "lib".into(),
-                text: "a\nb\nfail\n".into(),
-                length: None,
-                calls_read: false,
-            }],
+            texts: vec![Arc::new(Source::new("lib", "a\nb\nfail\n"))],
         },
         node: "n1".into(),
         began: Duration::from_secs(1_700_000_000),
         elapsed: Duration::from_secs(2),
     }
+}
+
+/// Returns a record as a line.
+fn line(record: BranchRecord) -> String {
+    NodeLine::Record(Box::new(record)).encode(&nonce())
 }
 
 /// Returns the output and the records in bytes that arrive in pieces.
@@ -63,8 +59,8 @@ fn decoded(bytes: &[u8], pieces: &[usize]) -> (Vec<u8>, Vec<BranchRecord>) {
         for piece in listener.push(now) {
             match piece {
                 Piece::Printed(bytes) => printed.extend(bytes),
-                Piece::Record(record) => records.push(*record),
-                other @ (Piece::Request(_) | Piece::TooLate) => panic!("{other:?}"),
+                Piece::Line(NodeLine::Record(record)) => records.push(*record),
+                Piece::Line(other) => panic!("{other:?}"),
             }
         }
         rest = later;
@@ -73,27 +69,16 @@ fn decoded(bytes: &[u8], pieces: &[usize]) -> (Vec<u8>, Vec<BranchRecord>) {
     (printed, records)
 }
 
-#[test]
-fn a_line_with_another_letter_is_none() {
-    let line = record("torn").to_line(&nonce());
-    let at = line.rfind(':').expect("a prefix") + 1;
-    for letter in (b'a'..=b'z').filter(|letter| *letter != line.as_bytes()[at]) {
-        let mut torn = line.clone().into_bytes();
-        torn[at] = letter;
-        assert_eq!(decoded(&torn, &[90]), (Vec::new(), Vec::new()), "{}", char::from(letter));
-    }
-}
-
 /// Generates bytes, many of which resemble the beginning of a record.
 fn garbage() -> impl Strategy<Value = Vec<u8>> {
-    let line = record("another").to_line(&Nonce([7; 16])).into_bytes();
-    let begun = record("x").to_line(&nonce()).into_bytes();
+    let other = NodeLine::Record(Box::new(record("another"))).encode(&Nonce([7; 16])).into_bytes();
+    let begun = line(record("x")).into_bytes();
     // Incomplete prefix, as only the node knows the nonce.
     let longest = "\x1eftsh:".len() + 32;
     let part = prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..40),
         (0..longest).prop_map(move |length| begun[..length].to_vec()),
-        (0..line.len()).prop_map(move |length| line[..length].to_vec()),
+        (0..other.len()).prop_map(move |length| other[..length].to_vec()),
         Just(b"\x1e\x1eftsh:".to_vec()),
         Just(b"text\n".to_vec()),
     ];
@@ -109,7 +94,7 @@ proptest! {
         pieces in proptest::collection::vec(1_usize..90, 1..9),
     ) {
         let record = record(&message);
-        let bytes = [&before[..], record.to_line(&nonce()).as_bytes(), &after].concat();
+        let bytes = [&before[..], line(record.clone()).as_bytes(), &after].concat();
         let (printed, records) = decoded(&bytes, &pieces);
         prop_assert_eq!(records, [record]);
         prop_assert_eq!(printed, [before, after].concat());
@@ -130,7 +115,7 @@ proptest! {
         instead in proptest::option::of(any::<u8>()),
         pieces in proptest::collection::vec(1_usize..90, 1..9),
     ) {
-        let line = record("torn").to_line(&nonce()).into_bytes();
+        let line = line(record("torn")).into_bytes();
         let mut torn = line.clone();
         // The line break stays, as the break only ends the line.
         let at = place.index(line.len() - 1);
@@ -175,6 +160,35 @@ proptest! {
     }
 }
 
+/// Changes bytes of a content. The checksum does not notice a content that was never right.
+fn changed(mut content: Vec<u8>, changes: &[(prop::sample::Index, u8)], cut: usize) -> Vec<u8> {
+    for (place, byte) in changes {
+        let at = place.index(content.len());
+        content[at] = *byte;
+    }
+    content.truncate(content.len().saturating_sub(cut));
+    content
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #[test]
+    fn wrong_content_is_an_error(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        cut in 0_usize..20,
+    ) {
+        let branch = ToNode::Branch(Box::new(conversation::branch()));
+        let content = postcard::to_allocvec(&branch).expect("short");
+        if let Ok(ToNode::Branch(branch)) = postcard::from_bytes(&changed(content, &changes, cut)) {
+            let at = branch.packed.at;
+            let _ = Machine::of_branch(branch.packed, at);
+        }
+        let record = NodeLine::Record(Box::new(record("x")));
+        let content = postcard::to_allocvec(&record).expect("short");
+        let _ = postcard::from_bytes::<NodeLine>(&changed(content, &changes, cut));
+    }
+}
+
 #[test]
 fn a_damaged_message_is_found_out() {
     let sent = frame(&Hello { identity: identity(b"a"), node: "n".into() }).expect("short");
@@ -199,23 +213,14 @@ fn another_program_is_another_one() {
 }
 
 #[test]
-fn a_record_tells_where_things_failed() {
-    let record = record("exited");
-    let came_with =
-        [Text { name: "script".into(), text: String::new(), length: Some(1), calls_read: false }];
-    let failure = record.failure(&came_with).expect("a failure");
-    assert_eq!(failure.to_string(), "lib:3: exited");
-    assert_eq!(failure.source.line_text(3), "fail");
-}
-
-#[test]
 fn a_failure_with_endless_output_still_comes_back() {
     let mut long = record("long");
     let BranchEnd::Failed { failure, .. } = &mut long.ended.end else { panic!("it failed") };
-    failure[0].output = Some(vec![b'x'; 1 << 23].into());
-    let (_, records) = decoded(long.to_line(&nonce()).as_bytes(), &[1 << 20]);
+    failure[0].failure.output = Some(Arc::new(vec![b'x'; 1 << 23].into()));
+    let (_, records) = decoded(line(long).as_bytes(), &[1 << 20]);
     let BranchEnd::Failed { failure, .. } = &records[0].ended.end else { panic!("it failed") };
-    assert_eq!((failure[0].message.as_str(), &failure[0].output), ("long", &None));
+    let failure = &failure[0].failure;
+    assert_eq!((failure.message.as_str(), &failure.output), ("long", &None));
 }
 
 #[test]

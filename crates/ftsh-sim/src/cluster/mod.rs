@@ -145,7 +145,7 @@ impl SimulatedCluster {
 
     /// Returns the time that a branch may continue after the death of the head.
     pub fn outlived_by(&self, branch: &Dispatch) -> Duration {
-        Lease::gone_after(self.lease, branch.branch.settings.kill_timeout)
+        Lease::gone_after(self.lease, branch.branch.config.kill_timeout)
     }
 
     /// Adds the scopes of branches of earlier heads, each with the time at which the branches are

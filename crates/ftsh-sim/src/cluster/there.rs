@@ -11,12 +11,10 @@ use super::local::{Here, Local};
 use crate::{Due, Shell, World};
 use ftsh_machine::control::{Controller, Order};
 use ftsh_machine::packed::EndedBranch;
-use ftsh_machine::record::Level;
-use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Event, Machine, Output, Time};
 use ftsh_remote::{
-    Branch, BranchRecord, Frames, Go, Hello, Lease, MessageTooLong, Nonce, Stream, ToHead, ToNode,
-    frame, too_late,
+    Branch, BranchRecord, Frames, Go, Hello, Lease, MessageTooLong, NodeLine, Nonce, Stream,
+    ToHead, ToNode, frame,
 };
 
 const SIGTERM: i32 = 15;
@@ -187,11 +185,9 @@ impl There {
         if self.refuses {
             return Err("its disk is full".into());
         }
-        let (at, kill_timeout) = (branch.packed.at, branch.packed.settings.kill_timeout);
-        let (level, secrets) = (Level::NOTHING, Secrets::default());
-        let machine = Machine::of_branch(branch.packed, level, secrets, Time::after(at))
-            .map_err(|error| error.to_string())?;
-        Ok(ReadyBranch { machine, kill_timeout, at, ready })
+        let (at, kill_timeout) = (branch.packed.at, branch.packed.config.kill_timeout);
+        let machine = Machine::of_branch(branch.packed, at).map_err(|error| error.to_string())?;
+        Ok(ReadyBranch { machine, kill_timeout, at: at.elapsed(), ready })
     }
 
     fn begin<W: World>(&mut self, go: &Go, prepared: ReadyBranch, here: &mut Here<W>) {
@@ -199,7 +195,8 @@ impl There {
         let lease = Lease::new(go, std::mem::take(&mut self.frames), kill_timeout, ready);
         let shown = here.shown();
         if lease.has_passed(shown) {
-            self.messages.push(FromNode::Bytes(Stream::Errors, too_late(&go.nonce).into()));
+            self.messages
+                .push(FromNode::Bytes(Stream::Errors, NodeLine::TooLate.encode(&go.nonce).into()));
             return self.end();
         }
         self.has_begun = true;
@@ -239,7 +236,8 @@ impl There {
             let elapsed = here.shown().saturating_sub(it.began.1);
             let (node, began) = (here.node.into(), it.began.1);
             let record = BranchRecord { ended: ended.clone(), node, began, elapsed };
-            self.messages.push(FromNode::Bytes(Stream::Errors, record.to_line(&it.nonce).into()));
+            let line = NodeLine::Record(Box::new(record)).encode(&it.nonce);
+            self.messages.push(FromNode::Bytes(Stream::Errors, line.into()));
             self.ended = Some(ended);
         }
         if progress != BranchProgress::Running {
