@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
-use ftsh_machine::{Config, Deadline, Machine};
-use ftsh_syntax::backoff::Policy;
-use ftsh_syntax::clauses::On;
+use ftsh_machine::{Config, Machine};
 use ftsh_syntax::{Script, parse};
 
 /// Everything that a machine is built from, and the moment of the beginning.
@@ -34,23 +32,8 @@ pub struct Beginning {
     pub environment: Vec<(BString, BString)>,
     /// Seed of the random choices.
     pub seed: u64,
-    /// Settings of the machine.
-    settings: Settings,
-}
-
-/// Configuration of a machine, without the level of the log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Settings {
-    pid: u32,
-    umask: u16,
-    passing_input: bool,
-    backoff: Policy,
-    kill_timeout: Duration,
-    kill_strong: bool,
-    unset_is_empty: bool,
-    deadline: Deadline,
-    redacted: Vec<String>,
-    on: Option<On<BString>>,
+    /// Settings of the machine, with the names of secret variables only.
+    config: Config,
 }
 
 impl Beginning {
@@ -72,17 +55,10 @@ impl Beginning {
             arguments: arguments.to_vec(),
             environment: environment.to_vec(),
             seed,
-            settings: Settings {
-                pid: config.pid,
-                umask: config.umask,
-                passing_input: config.passing_input,
-                backoff: config.backoff.clone(),
-                kill_timeout: config.kill_timeout,
-                kill_strong: config.kill_strong,
-                unset_is_empty: config.unset_is_empty,
-                deadline: config.deadline,
-                redacted: config.secrets.all_names().to_vec(),
-                on: config.on.clone(),
+            config: Config {
+                secrets: Secrets::new(config.secrets.all_names().to_vec(), b""),
+                log_level: Level::NOTHING,
+                ..config.clone()
             },
         }
     }
@@ -94,7 +70,7 @@ impl Beginning {
 
     /// Returns the process id of the shell.
     pub fn pid(&self) -> u32 {
-        self.settings.pid
+        self.config.pid
     }
 
     /// Returns the values to redact from the log of the run.
@@ -103,7 +79,7 @@ impl Beginning {
             let found = self.environment.iter().find(|(name, _)| name == wanted);
             found.map(|(_, value)| value.as_bytes()).unwrap_or_default()
         };
-        let secrets = Secrets::new(self.settings.redacted.clone(), value("FTSH_REDACT"));
+        let secrets = Secrets::new(self.config.secrets.all_names().to_vec(), value("FTSH_REDACT"));
         for name in secrets.all_names() {
             secrets.learn(name, value(name));
         }
@@ -115,20 +91,7 @@ impl Beginning {
     /// Returns `None` if the text is not a valid script.
     pub fn machine(&self, log_level: Level, secrets: Secrets) -> Option<Machine> {
         let script = script(&self.name, &mut self.text.split('\0'))?;
-        let settings = &self.settings;
-        let config = Config {
-            pid: settings.pid,
-            umask: settings.umask,
-            passing_input: settings.passing_input,
-            backoff: settings.backoff.clone(),
-            kill_timeout: settings.kill_timeout,
-            kill_strong: settings.kill_strong,
-            unset_is_empty: settings.unset_is_empty,
-            deadline: settings.deadline,
-            on: settings.on.clone(),
-            log_level,
-            secrets,
-        };
+        let config = Config { log_level, secrets, ..self.config.clone() };
         let (arguments, environment) = (self.arguments.clone(), self.environment.clone());
         Some(Machine::new(&script, arguments, environment, config, self.seed))
     }
