@@ -157,7 +157,8 @@ impl Machine {
             self.core.parts().scheduler.count_instruction();
             // Effects are performed before anything that may depend on them.
             if matches!(step, Ok(Flow::Continue)) && self.core.requests().is_empty() {
-                // Most instructions end here, with nothing to drop.
+                // Most instructions end here, with nothing to drop. The compiler does not see that:
+                // a loop of assignments is 8 % slower with the drop, and one of calls 4 %.
                 std::mem::forget(step);
                 continue;
             }
