@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::clock::ChannelClock;
-use super::directory::ChannelDirectory;
-use super::error::ChannelFileError;
-use super::file::ChannelFile;
+use super::file::{ChannelDirectory, ChannelFile, ChannelFileError};
 use super::file_watch::FileWatch;
 use super::idle_turn::{IdleTurn, MAX_COUNTED};
 use super::locks::{ATTEMPTS, Bytes, PROBE, count, count_up_to, find, first, waiters};

@@ -1,4 +1,4 @@
-//! File of a channel.
+//! File of a channel, the directory of all files, and their errors.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -7,11 +7,13 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::directory::ChannelDirectory;
-use super::error::ChannelFileError;
+use thiserror::Error;
+
 use super::locks::{STATE, try_lock, unlock};
+use crate::user_directory;
 use ftsh_machine::channels::stored::{Damaged, SIZE};
 use ftsh_sys as sys;
+use ftsh_sys::os_error::plain;
 
 /// Open file of a channel.
 #[derive(Debug)]
@@ -174,5 +176,67 @@ pub(super) struct Locked(Arc<ChannelFile>);
 impl Drop for Locked {
     fn drop(&mut self) {
         let _ = unlock(self.0.as_fd(), STATE);
+    }
+}
+
+/// Directory with the files of channels.
+pub(super) struct ChannelDirectory {
+    path: PathBuf,
+    /// Parent directory, if also private to ftsh.
+    above: Option<PathBuf>,
+}
+
+impl ChannelDirectory {
+    /// Uses the given directory, or else one in the user's private directory.
+    pub(super) fn new(given: Option<PathBuf>) -> Self {
+        match given {
+            Some(path) => Self { path, above: None },
+            None => {
+                let above = user_directory::path();
+                Self { path: above.join("channels"), above: Some(above) }
+            }
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Creates the directory if missing, and checks that only this user can write to it.
+    pub(super) fn make(&self) -> Result<(), ChannelFileError> {
+        for path in self.above.iter().chain([&self.path]) {
+            user_directory::make_private(path)
+                .map_err(|reason| ChannelFileError::Directory { path: path.clone(), reason })?;
+        }
+        Ok(())
+    }
+}
+
+/// Reason why the file of a channel cannot be used.
+#[derive(Debug, Error)]
+pub(super) enum ChannelFileError {
+    /// The directory cannot be used.
+    #[error("{}: {reason}; set FTSH_CHANNELS to another directory", .path.display())]
+    Directory {
+        /// Path of the directory.
+        path: PathBuf,
+        reason: user_directory::DirectoryError,
+    },
+    /// The path is not a usable file.
+    #[error("{}: {reason}; remove it, or set FTSH_CHANNELS to another directory", .path.display())]
+    Strange { path: PathBuf, reason: &'static str },
+    /// A system call failed.
+    #[error("{}: {}{}", .path.display(), plain(.error), hint(.error))]
+    System { path: PathBuf, error: io::Error },
+    /// No worker thread is available.
+    #[error("cannot start a thread: {}", plain(.0))]
+    Worker(io::Error),
+}
+
+/// Returns a hint at another directory, which may have free space or support locks.
+fn hint(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM) => "",
+        _ => "; set FTSH_CHANNELS to another directory",
     }
 }

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::clock::ChannelClock;
-use super::directory::ChannelDirectory;
-use super::error::ChannelFileError;
-use super::file::{ChannelFile, is_name};
+use super::file::{ChannelDirectory, ChannelFile, ChannelFileError, is_name};
 use super::locks::{ATTEMPTS, count, waiters};
 use crate::clock::BOOT_ID;
 use ftsh_machine::channels::stored::{MAX_NUMBER, Stored};

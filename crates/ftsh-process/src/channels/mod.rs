@@ -6,8 +6,6 @@
 
 mod channel;
 mod clock;
-mod directory;
-mod error;
 mod file;
 mod file_watch;
 mod idle_turn;
@@ -27,8 +25,7 @@ use thiserror::Error;
 
 use self::channel::OpenChannel;
 use self::clock::ChannelClock;
-use self::directory::ChannelDirectory;
-use self::error::ChannelFileError;
+use self::file::{ChannelDirectory, ChannelFileError};
 use self::file_watch::FileWatch;
 use self::outer_passes::OuterPasses;
 use crate::clock::BOOT_ID;

@@ -3,11 +3,9 @@
 mod kill_tree;
 mod shutdown_sweep;
 mod stale_runs;
-mod subtree;
 
-pub(crate) use self::kill_tree::stop_and_kill;
+pub use self::kill_tree::{adopt_orphans, kill_children, kill_subtree};
+pub(crate) use self::kill_tree::{become_subreaper, stop_and_kill};
 pub use self::shutdown_sweep::CLIENTS;
 pub(crate) use self::shutdown_sweep::ShutdownSweep;
 pub use self::stale_runs::kill_stale_runs;
-pub(crate) use self::subtree::become_subreaper;
-pub use self::subtree::{adopt_orphans, kill_children, kill_subtree};

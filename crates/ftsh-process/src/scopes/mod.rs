@@ -4,7 +4,6 @@
 //! returns actions (processes to signal, results to report). It starts and signals no processes
 //! itself, so tests can try any order of events.
 
-mod actions;
 mod containment;
 mod emptying;
 mod groups;
@@ -17,8 +16,7 @@ mod tree;
 
 use std::time::Instant;
 
-pub(crate) use self::actions::{EndStep, EndedCommand, ScopeAction};
-pub(crate) use self::system::{OrphanList, ScopeQueries};
+pub(crate) use self::system::{EndStep, EndedCommand, OrphanList, ScopeAction, ScopeQueries};
 
 use self::containment::Containment;
 use self::groups::Groups;

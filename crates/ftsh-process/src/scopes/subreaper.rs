@@ -7,9 +7,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use super::actions::ScopeAction;
 use super::containment::{Containment, StrayProcess};
-use super::system::ScopeQueries;
+use super::system::{ScopeAction, ScopeQueries};
 use super::tree::Tree;
 use crate::procs::TagLookup;
 use ftsh_machine::effect::ScopeId;

@@ -1,11 +1,12 @@
-//! Queries about processes.
+//! Boundary of the scopes: actions that they request of the driver, and queries about processes.
 
 use std::io;
 use std::time::{Duration, Instant};
 
 use crate::procs::{ProcessEntry, TagLookup};
 use crate::tag::ScopeTag;
-use ftsh_machine::effect::ProcessId;
+use ftsh_machine::effect::{ProcessId, ScopeId, Signal};
+use ftsh_machine::record::LogEvent;
 
 /// Source of information about processes.
 pub(crate) trait ScopeQueries {
@@ -57,4 +58,43 @@ pub(crate) struct OrphanList {
     pub alive: Vec<i32>,
     /// Orphans that have ended.
     pub ended: Vec<i32>,
+}
+
+/// Action for the driver. Actions must be performed in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ScopeAction {
+    /// Send a signal and SIGCONT to a process or, if negative, to a group.
+    Signal(i32, Signal),
+    /// Send SIGKILL to the group of a command whose scope was closed before the start.
+    KillGroup(i32),
+    /// Kill processes with all their descendants, and call `ScopeTree::killed` with the result.
+    KillTrees(ScopeId, Vec<i32>),
+    /// Prevent the start of a command. If the start has not begun, the command is over.
+    Cancel(ProcessId),
+    /// Report that a scope is empty, or was given up.
+    Emptied(ScopeId),
+    /// Write an event to the log.
+    Log(LogEvent),
+}
+
+/// Step towards the end of everything in a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndStep {
+    /// First signal of the scopes: SIGTERM, or the signal that was set.
+    First,
+    /// SIGTERM where the first signal was another one.
+    Escalate,
+    /// SIGKILL.
+    Kill {
+        /// True if killing is never given up.
+        strong: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EndedCommand {
+    /// Scope of the command.
+    pub scope: ScopeId,
+    /// True if the machine waits for the end of the command.
+    pub is_awaited: bool,
 }

@@ -4,10 +4,9 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::ScopeTree;
-use super::actions::ScopeAction;
 use super::containment::StrayProcess;
 use super::emptying::{Emptying, FIRST_INTERVAL};
-use super::system::ScopeQueries;
+use super::system::{ScopeAction, ScopeQueries};
 use super::tree::Member;
 use crate::procs::TagLookup;
 use ftsh_machine::effect::{ProcessId, ScopeId, Signal};

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
-use super::actions::ScopeAction;
 use super::emptying::Emptying;
-use super::system::ScopeQueries;
+use super::system::{ScopeAction, ScopeQueries};
 
 use ftsh_machine::effect::{ProcessId, ScopeId, Signal};
 use ftsh_machine::nesting::Nesting;
