@@ -4,7 +4,7 @@ exe 'set runtimepath^=' . fnameescape($FTSH_VIM)
 filetype plugin on
 syntax on
 let s:letters = {'ftshKeyword': 'K', 'ftshAlone': 'K', 'ftshTryClause': 'L', 'ftshIn': 'L', 'ftshAnyClause': 'L',
-  \ 'ftshAllClause': 'L', 'ftshRule': 'L', 'ftshListWord': 'L', 'ftshModifier': 'K', 'ftshStatuses': 'L', 'ftshOperator': 'O', 'ftshSucceeds': 'O', 'ftshCalculator': 'O', 'ftshComparator': 'O', 'ftshString': 'S', 'ftshStringEscape': 'S', 'ftshDocument': 'S',
+  \ 'ftshAllClause': 'L', 'ftshRule': 'L', 'ftshListWord': 'L', 'ftshModifier': 'K', 'ftshStatuses': 'L', 'ftshOperator': 'O', 'ftshSucceeds': 'O', 'ftshCalculator': 'O', 'ftshCounting': 'O', 'ftshComparator': 'O', 'ftshString': 'S', 'ftshStringEscape': 'S', 'ftshDocument': 'S',
   \ 'ftshDocumentEnd': 'S', 'ftshVariable': 'V', 'ftshComment': 'C', 'ftshCommentInside': 'C'}
 let s:out = []
 for s:path in readfile($SCRIPTS)

@@ -64,6 +64,11 @@
     // Symbols have blanks around them. Behind another operator, a symbol is a value.
     const APART = '(?<=[^\\s.(,=!<>&|*/%+-][ \\t])';
     const calculators = [{ className: 'symbol', begin: `${APART}[-+*/%](?=\\s|$)` }];
+    // In lists they are operators between numbers, variables, calls and parentheses only.
+    const COUNTS = '(?<=(?:\\)|(?:^|[\\s(])(?:\\$\\w+|\\$\\{[^}\\s]*\\}|[-+]?\\.?\\d[\\d.]*))[ \\t]+)';
+    const counting = [
+      { className: 'symbol', begin: `${COUNTS}[-+*/%](?=[ \\t]+(?:[$(]|[-+]?\\.?\\d|\\w+\\())` },
+    ];
     const symbols = [
       ...calculators,
       { className: 'symbol', begin: `${APART}(?:&&|\\|\\||[=!]=|[<>]=?)(?=\\s|$)` },
@@ -98,15 +103,15 @@
     const statements = [
       head('try', TRY_WORDS, condition, CONDITION_END),
       head('limit(?=[ \\t]+["\']?(?:\\$|[0-9.]+[ \\t]*[A-Za-z]))', TRY_WORDS, condition, CONDITION_END),
-      head('forany', `${FORANY_CLAUSES}|in`, expression),
-      head('forall', `${FORALL_CLAUSES}|in`, expression),
-      head('for', 'in', expression),
+      head('forany', `${FORANY_CLAUSES}|in`, [...counting, ...expression]),
+      head('forall', `${FORALL_CLAUSES}|in`, [...counting, ...expression]),
+      head('for', 'in', [...counting, ...expression]),
       head('else[ \\t]+if|if|while|return|shift|else', '', condition, CONDITION_END),
       head('case', '', expression),
       head('catch|end|when|function', '', parts),
       head('(?:finally|break|continue)(?=[ \\t]*(?:$|[;#\\r]))', '', parts),
       head('channel', CHANNEL_WORDS, parts),
-      head('list(?=[ \\t]+(?:add[ \\t]+[A-Za-z_]|[A-Za-z_]\\w*[ \\t]+in(?:[ \\t;]|$)))', 'in|add', expression),
+      head('list(?=[ \\t]+(?:add[ \\t]+[A-Za-z_]|[A-Za-z_]\\w*[ \\t]+in(?:[ \\t;]|$)))', 'in|add', [...counting, ...expression]),
       head('use(?=[ \\t]+[^ \\t;|<>&]+[ \\t]*(?:[;#]|$))', '', parts),
       {
         begin: `${START}(?=args[ \\t]+[A-Za-z_"'-])`,

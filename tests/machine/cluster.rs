@@ -315,9 +315,9 @@ fn late_orders_to_begin_are_ignored() {
 fn a_limit_leaves_the_words_that_did_not_succeed_elsewhere() {
     let script = "try for 10 seconds or 1 time\nforall x in a b c d on slurm keep going\n\
                   if $x .eq. a; ok; else; stubborn; end\nend\n\
-                  catch\necho $succeeded, lost $failed\nend";
+                  catch\necho $succeeded / lost $failed\nend";
     let ran = run(cluster(nodes()), script);
-    assert_eq!((ran.kind(), ran.there.world.stdout()), (None, "a, lost b c d\n".into()));
+    assert_eq!((ran.kind(), ran.there.world.stdout()), (None, "a / lost b c d\n".into()));
 }
 
 #[test]

@@ -8,33 +8,33 @@ use super::{seconds, world};
 fn results_of_branches_are_known_after_a_cancellation() {
     let body = "forall x in a b c d at most 3 keep going\n\
                 if $x .eq. a; ok; else; if $x .eq. b; fail 3; else; hang; end; end; end";
-    let report = "echo $succeeded, lost $failed";
+    let report = "echo $succeeded / lost $failed";
     let limited = format!("try for 2 seconds or 1 time\n{body}\ncatch; {report}; end");
-    world().run(&limited).succeeds().prints("a, lost b c d\n");
+    world().run(&limited).succeeds().prints("a / lost b c d\n");
     let group =
         format!("try for 2 seconds or 1 time; try\n{body}\nfinally; {report}; end; catch; end");
-    world().run(&group).succeeds().prints("a, lost b c d\n");
+    world().run(&group).succeeds().prints("a / lost b c d\n");
     let signal = |model: Simulated| model.signal_at(seconds(2.0), 15);
     let group = format!("try\n{body}\nfinally; {report}; end");
-    world().model(signal).run(&group).prints("a, lost b c d\n");
+    world().model(signal).run(&group).prints("a / lost b c d\n");
     let limit = Time::after(seconds(2.0));
     world()
         .config(|config| config.deadline = Deadline::at(limit))
         .run(&group)
-        .prints("a, lost b c d\n");
+        .prints("a / lost b c d\n");
     // A failing sibling; a stage of a pipeline; the branches of an inner and an outer `forall`.
     let sibling = format!("forall y in 1 2; if $y .eql. 1; work 2; fail; end; {group}; end");
-    world().run(&sibling).fails("exit", 1).prints("a, lost b c d\n");
+    world().run(&sibling).fails("exit", 1).prints("a / lost b c d\n");
     let stage = format!("try for 2 seconds or 1 time\n{body} | cat\ncatch; {report}; end");
-    world().run(&stage).succeeds().prints("a, lost b c d\n");
+    world().run(&stage).succeeds().prints("a / lost b c d\n");
     let both =
         format!("try for 2 seconds or 1 time; forall y in 1; {group}; end; catch; {report}; end");
-    world().run(&both).succeeds().prints("a, lost b c d\n, lost 1\n");
+    world().run(&both).succeeds().prints("a / lost b c d\n/ lost 1\n");
     // The previous attempt had begun the branches.
     let before = format!(
         "try for 2 seconds; if $attempt .eql. 1; forall x in a b; fail; end; end; hang; catch; {report}; end"
     );
-    world().run(&before).succeeds().prints(", lost a b\n");
+    world().run(&before).succeeds().prints("/ lost a b\n");
 }
 
 #[test]

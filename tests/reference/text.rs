@@ -197,6 +197,10 @@ fn word(pieces: &Word) -> String {
         Piece::Variable(name) => format!("${{{name}}}"),
         Piece::Arguments => "\"$@\"".into(),
         Piece::Elements(name) => format!("${{{name}[@]}}"),
+        Piece::Slice(name, from, to) => {
+            let end = |end: Option<i64>| end.map(|end| end.to_string()).unwrap_or_default();
+            format!("${{{name}[{}..{}]}}", end(*from), end(*to))
+        }
         Piece::Element(name, at) => format!("${{{name}[{at}]}}"),
         Piece::Quoted(pieces) => format!("\"{}\"", word(pieces)),
         Piece::Of(function, argument) => format!("${{{function}({})}}", word(argument)),

@@ -183,6 +183,8 @@ pub(super) enum Piece {
     Arguments,
     /// `${name[@]}`, always a word of its own.
     Elements(Name),
+    /// `${name[n..n]}`, always a word of its own.
+    Slice(Name, Option<i64>, Option<i64>),
     /// `${name[n]}`
     Element(Name, i64),
     /// `${function(word)}`, with a function of the language.

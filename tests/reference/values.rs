@@ -78,7 +78,13 @@ impl Random {
 
     pub(super) fn word(&mut self) -> Word {
         if self.rng.random_bool(0.06) {
-            return vec![Piece::Elements(self.of(&NAMES))];
+            let name = self.of(&NAMES);
+            if self.rng.random_bool(0.5) {
+                return vec![Piece::Elements(name)];
+            }
+            let ends =
+                [(); 2].map(|()| self.of(&[None, Some(1), Some(2), Some(-1), Some(-3), Some(9)]));
+            return vec![Piece::Slice(name, ends[0], ends[1])];
         }
         let pieces = self.of(&[1, 1, 1, 2, 3]);
         (0..pieces).map(|_| self.piece(true)).collect()

@@ -19,7 +19,7 @@ const CONSTRUCTS: &str = "
     break continue if else-if else case when case-else while for forany in-order hedge-after hedge-usual hedge-at-most forall at-most at-least keep-going finish-running once-in while-free while-load
     grouped grouped-in-order tagged
     accept keep
-    list list-add ${l[@]} ${l[1]}
+    list list-add ${l[@]} ${l[1]} ${l[2..]}
     try limit catch finally try-for try-for-joined try-times try-every try-each try-usual try-stalled try-memory try-backoff try-while
     try-atomic try-atomic-in loop-atomic-in from-input from-input-by try-same-input try-signal try-through channel channel-at-most channel-rate channel-budget channel-breaker
     backoff-from backoff-to backoff-by backoff-jitter
@@ -434,6 +434,10 @@ impl Walk<'_> {
     fn variable(&mut self, VariableUse { parameter, index, substitute, .. }: &VariableUse) {
         match index {
             Some(Index::All) => self.is("${l[@]}"),
+            Some(Index::Slice(from, to)) => {
+                self.is("${l[2..]}");
+                from.iter().chain(to).for_each(|index| self.expression(index));
+            }
             Some(Index::At(index)) => {
                 self.is("${l[1]}");
                 self.expression(index);

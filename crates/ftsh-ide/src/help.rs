@@ -316,7 +316,7 @@ mod tests {
             "for a in b\nend\nforany a in b in order hedge after 1 s at most 2\nend\nforall a in b at most 2 at least 1 keep going output grouped in order on slurm retry lost 2 times\nend\nforall a in b output tagged on ssh c\nend",
         ),
         ("keep", "keep a"),
-        ("list", "list a in b\nlist add a c\necho ${a[@]}"),
+        ("list", "list a in b\nlist add a c\necho $a"),
         (
             "channel",
             "channel k at most 4 rate 10 per second budget 20% breaker 5 failures 30 seconds\nif .not. .exists. $f\nelse if 1 .add. 2 .lt. 4 && ! $a == 1 + 2\nend\nfunction f\nreturn 1\nshift\nend\nwhile true\nbreak\ncontinue\nend\ncase $f\nwhen a b*\nelse\nend",

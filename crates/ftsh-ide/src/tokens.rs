@@ -599,7 +599,7 @@ mod tests {
         insta::assert_snapshot!(shown("while ! .exists. f || ! .yes. (a); if ! .eq. $x"),
             @"K:while O:! O:.exists. W:f O:|| O:! O:.yes. S:( C:a S:) K:if W:! O:.eq. W:$x");
         insta::assert_snapshot!(shown("for x in a - (b < $c) * f(/, -) ! d; y=!; return 1 <= 2; z=1 > f"),
-            @"K:for W:x L:in W:a W:- S:( W:b O:< W:$c S:) W:* W:f S:( W:/ S:, W:- S:) W:! W:d A:y=! K:return W:1 O:<= W:2 A:z=1 S:> W:f");
+            @"K:for W:x L:in W:a W:- S:( W:b O:< W:$c S:) O:* W:f S:( W:/ S:, W:- S:) W:! W:d A:y=! K:return W:1 O:<= W:2 A:z=1 S:> W:f");
         insta::assert_snapshot!(shown("try while $n < 5 or $m * 2 times backoff full jitter 10 % by 3 / 2; forall x in a - b at most $n - 1"),
             @"K:try L:while W:$n O:< W:5 L:or W:$m O:* W:2 L:times L:backoff L:full L:jitter W:10 W:% L:by W:3 O:/ W:2 K:forall W:x L:in W:a W:- W:b L:at L:most W:$n O:- W:1");
         insta::assert_snapshot!(shown("A=1 env + 2; echo 1 + 2 > f; if .succeeds. (a - b || c) || d | e"),

@@ -12,7 +12,7 @@ use super::live_state::LiveState;
 use super::remake::without_files;
 use super::replay::ReplayedWorld;
 use super::store::Store;
-use super::writer::Writer;
+use super::writer::{Writer, changes_the_world};
 use ftsh_machine::driver::{Driver, Durable};
 use ftsh_machine::effect::{Effect, IoId, OperationId, Query, ViewId};
 use ftsh_machine::event::{
@@ -233,7 +233,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
 
     /// Performs an effect that an earlier process requested.
     fn perform_again(&mut self, effect: Effect) {
-        if self.is_recording() || !effect.changes_the_world() {
+        if self.is_recording() || !changes_the_world(&effect) {
             self.pass_on(effect);
         } else {
             self.refuse(effect);
@@ -507,7 +507,7 @@ impl<D: Durable, S: Store> Driver for Recorder<'_, D, S> {
             let by = self.driver.outlived_by(branch);
             self.journal.borrow_mut().outlived_by(by);
         }
-        if self.record(|journal| journal.perform(&effect)) || !effect.changes_the_world() {
+        if self.record(|journal| journal.perform(&effect)) || !changes_the_world(&effect) {
             self.pass_on(effect);
         } else {
             self.refuse(effect);

@@ -20,7 +20,7 @@ use super::replay::ReplayResult;
 use super::started::Started;
 use super::store::Store;
 use ftsh_machine::driver::BufferPart;
-use ftsh_machine::effect::{BufferId, Effect};
+use ftsh_machine::effect::{Access, BufferId, Effect, FdSource, Query};
 use ftsh_machine::event::Suspension;
 use ftsh_machine::record::LogRecord;
 use ftsh_machine::{Event, Outcome, Time};
@@ -213,7 +213,7 @@ impl<S: Store> Writer<S> {
     pub fn perform(&mut self, effect: &Effect) -> io::Result<()> {
         // Records of the driver cause no effects, so they need no commit. With a view, the record of
         // its commit is dropped.
-        let is_final = effect.changes_the_world() || matches!(effect, Effect::DropView(_));
+        let is_final = changes_the_world(effect) || matches!(effect, Effect::DropView(_));
         if self.must_commit && is_final {
             self.commit()?;
         }
@@ -391,4 +391,25 @@ impl Flavor for Bytes {
 
 fn nanoseconds(now: Time, then: Time) -> u64 {
     (now - then).as_nanos().try_into().unwrap_or(u64::MAX)
+}
+
+/// Returns true if an effect has results that remain after the shell.
+pub(crate) fn changes_the_world(effect: &Effect) -> bool {
+    match effect {
+        Effect::Run(_)
+        | Effect::Exec(_)
+        | Effect::Dispatch(_)
+        | Effect::Commit { .. }
+        | Effect::CommitView { .. }
+        | Effect::Enter(_)
+        | Effect::Leave(..)
+        | Effect::RecordDurations(..)
+        | Effect::Query { query: Query::RecordedWords(_), .. } => true,
+        Effect::Open { redirects, .. } => redirects.iter().any(|it| match &it.source {
+            FdSource::File { access, .. } => *access != Access::Read,
+            FdSource::StagedFile { .. } => true,
+            _ => false,
+        }),
+        _ => false,
+    }
 }

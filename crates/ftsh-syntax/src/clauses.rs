@@ -294,24 +294,6 @@ impl<L, N, Z, P, S> TryClauses<L, N, Z, P, S> {
         let is_watched = stalled.is_some() || memory.is_some();
         each.is_some() || is_watched || signal.is_some() || *atomic
     }
-
-    /// Returns true if a `limit` takes all clauses that are present.
-    pub fn are_of_limit(&self) -> bool {
-        let Self {
-            time: _,
-            times: _,
-            every,
-            each,
-            stalled: _,
-            memory: _,
-            backoff,
-            signal: _,
-            atomic,
-            same_input,
-        } = self;
-        let has_delay = every.is_some() || backoff.is_some();
-        !has_delay && each.is_none() && !*atomic && !*same_input
-    }
 }
 
 impl<L, Z, P, S> TryClauses<L, u64, Z, P, S> {

@@ -55,6 +55,8 @@ syn match ftshCalculator contained "\%([^ \t.(,=!<>&|*/%+-][ \t]\)\@5<=[-+*/%]\z
 syn match ftshComparator contained "\%([^ \t.(,=!<>&|*/%+-][ \t]\)\@5<=\%(&&\|||\|[=!]=\|[<>]=\=\)\ze\%([ \t]\|$\)"
 " Before an operator between two values, `!` is a value.
 syn match ftshComparator contained "[ \t(]\@1<=!\ze[ \t(]\%([ \t]*\%($\|[;#),]\|\.\%(\%(not\|exists\|is\a\+\|succeeds\|yes\|output\)\.\)\@!\a\+\.\)\)\@!"
+" In lists they are operators between numbers, variables, calls and parentheses only.
+syn match ftshCounting contained "\%(\%()\|\%(^\|[ \t(]\)\%($\w\+\|${[^} \t]*}\|[-+]\=\.\=\d[0-9.]*\)\)[ \t]\+\)\@60<=[-+*/%]\ze[ \t]\+\%([$(]\|[-+]\=\.\=\d\|\w\+(\)"
 syn cluster ftshSymbols contains=ftshCalculator,ftshComparator
 " Parentheses, which may hold what else ends commands.
 syn region ftshParentheses contained start="(" end=")" extend contains=ftshParentheses,ftshString,ftshVariable,ftshEscape,ftshRedirection,ftshPlain,ftshOperator,ftshSucceeds,ftshFunction,@ftshSymbols
@@ -89,16 +91,16 @@ exe 'syn region ftshDeclared contained start="[ \t]" ' . s:ends . ' contains=@ft
 exe 'syn region ftshCommandRest contained start="[^;|]" ' . s:ends . ' contains=@ftshParts'
 syn match ftshAlone "\%(break\|continue\|finally\)\ze\s*\%($\|[;#\r]\)"
 exe 'syn region ftshTry matchgroup=ftshKeyword start="\%(try\ze\%([ \t\r;|<>&]\|$\)\|limit\ze[ \t]\+[\x22\x27]\?\%(\$\|[0-9.]\+[ \t]*\a\)\)" matchgroup=NONE ' . s:condition_ends . ' contains=@ftshExpression,@ftshSymbols,ftshTryClause,ftshTryName'
-exe 'syn region ftshFor matchgroup=ftshKeyword start="for\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshIn'
-exe 'syn region ftshForAny matchgroup=ftshKeyword start="forany\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshIn,ftshAnyClause'
-exe 'syn region ftshForAll matchgroup=ftshKeyword start="forall\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshIn,ftshAllClause'
+exe 'syn region ftshFor matchgroup=ftshKeyword start="for\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshCounting,ftshIn'
+exe 'syn region ftshForAny matchgroup=ftshKeyword start="forany\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshCounting,ftshIn,ftshAnyClause'
+exe 'syn region ftshForAll matchgroup=ftshKeyword start="forall\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshCounting,ftshIn,ftshAllClause'
 exe 'syn region ftshCondition matchgroup=ftshKeyword start="\%(if\|while\|return\|shift\|else\s\+if\|else\)\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:condition_ends . ' contains=@ftshExpression,@ftshSymbols'
 exe 'syn region ftshCondition matchgroup=ftshKeyword start="case\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression'
 exe 'syn region ftshPlainHead matchgroup=ftshKeyword start="\%(catch\|end\|when\|function\)\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshParts'
 exe 'syn region ftshChannel matchgroup=ftshKeyword start="channel\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshParts,ftshRule,ftshRuleName'
 " Options of a script may have a `|` before a dash.
 exe 'syn region ftshArgs matchgroup=ftshKeyword start=@args\ze\s\+[A-Za-z_"''-]@ matchgroup=NONE skip="\\$\||-" end="\ze[;|]" end="$" keepend contains=@ftshParts'
-exe 'syn region ftshList matchgroup=ftshKeyword start="list\ze\s\+\%(add\s\+\h\|\h\w*\s\+in\%([ \t\r;]\|$\)\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshListWord'
+exe 'syn region ftshList matchgroup=ftshKeyword start="list\ze\s\+\%(add\s\+\h\|\h\w*\s\+in\%([ \t\r;]\|$\)\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshCounting,ftshListWord'
 exe 'syn region ftshUse matchgroup=ftshKeyword start="use\ze\s\+[^ \t;|<>&]\+\s*\%([;#]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshParts'
 " Words before a command.
 syn match ftshModifier "keep\ze[ \t]\+[^ \t;|<>&#]"
@@ -119,6 +121,7 @@ hi def link ftshListWord Type
 hi def link ftshOperator Operator
 hi def link ftshSucceeds Operator
 hi def link ftshCalculator Operator
+hi def link ftshCounting Operator
 hi def link ftshComparator Operator
 hi def link ftshString String
 hi def link ftshStringEscape String

@@ -10,6 +10,7 @@ use super::mistake::{self, Mark, marked};
 use crate::cli::messages::usage;
 use crate::cli::options::flags::head;
 use ftsh_syntax::ast::{CommandKind, Expr, For, Script, Try};
+use ftsh_syntax::clauses::TryClauses;
 use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
@@ -197,8 +198,21 @@ fn is_limit(details: &Try) -> bool {
         catch: _,
         finally: _,
     } = details;
-    let is_one = clauses.time.is_some() && clauses.times.as_ref().is_some_and(is_one);
-    is_one && clauses.are_of_limit() && condition.is_none() && through.is_none()
+    let TryClauses {
+        time,
+        times,
+        every,
+        each,
+        stalled: _,
+        memory: _,
+        backoff,
+        signal: _,
+        atomic,
+        same_input,
+    } = clauses;
+    let has_more = every.is_some() || each.is_some() || backoff.is_some() || *atomic || *same_input;
+    let is_one = times.as_ref().is_some_and(is_one);
+    time.is_some() && is_one && !has_more && condition.is_none() && through.is_none()
 }
 
 /// Returns true if a number is written as 1.

@@ -106,7 +106,7 @@ impl Model<'_> {
         let fatal = failures.iter().filter(|failure| failure.fatal).count();
         let of = |wanted: bool| {
             let words = words.iter().zip(&good).filter(|(_, good)| **good == wanted);
-            words.map(|(word, _)| word.as_str()).collect::<Vec<_>>().join("\n")
+            words.map(|(word, _)| word.clone()).collect::<Vec<_>>()
         };
         let needed = at_least.unwrap_or(total);
         let counts = all.keep_going || all.finish_running || at_least.is_some();

@@ -190,8 +190,10 @@ impl Model<'_> {
 
     fn is_match(&self, pattern: &Pattern, value: &str) -> Done<bool> {
         Ok(match pattern {
-            // Each argument is a pattern of its own.
-            Pattern::Word(word) if word.iter().any(|it| matches!(it, Piece::Arguments)) => {
+            // Each argument, and each element, is a pattern of its own.
+            Pattern::Word(word)
+                if word.iter().any(|it| matches!(it, Piece::Arguments)) || self.is_list(word) =>
+            {
                 self.split(word)?.iter().any(|word| word == value)
             }
             Pattern::Word(word) => self.joined(word)? == value,

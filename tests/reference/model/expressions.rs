@@ -2,7 +2,7 @@
 
 use super::numbers::{compute, newer, settled, truth};
 use super::{Done, Model, failed};
-use crate::reference::tree::{Expr, Piece};
+use crate::reference::tree::Expr;
 use crate::reference::values::{CALCULATIONS, COMPARISONS};
 
 impl Model<'_> {
@@ -49,9 +49,7 @@ impl Model<'_> {
                 let mut values = Vec::new();
                 for argument in arguments {
                     match argument {
-                        Expr::Word(word) if matches!(word[..], [Piece::Elements(_)]) => {
-                            values.extend(self.split(word)?);
-                        }
+                        Expr::Word(word) if self.is_list(word) => values.extend(self.split(word)?),
                         argument => values.push(self.expr(argument)?),
                     }
                 }

@@ -37,7 +37,7 @@ struct Failure {
     /// True if no further attempt can help.
     fatal: bool,
     /// `$failed` and `$succeeded` of a `forall`.
-    words: Option<[String; 2]>,
+    words: Option<[Vec<String>; 2]>,
 }
 
 type Done<T = ()> = Result<T, Stop>;

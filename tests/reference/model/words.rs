@@ -17,8 +17,13 @@ impl Model<'_> {
     pub(super) fn split(&self, word: &Word) -> Done<Vec<String>> {
         const BORDER: char = '\u{1}';
         const QUOTED: char = '\u{2}';
-        if let [Piece::Elements(name)] = &word[..] {
-            return self.elements(name);
+        match &word[..] {
+            [Piece::Elements(name)] => return self.elements(name),
+            [Piece::Slice(name, from, to)] => return self.slice(name, *from, *to),
+            [Piece::Variable(name)] if self.list(name).is_some() => {
+                return self.list(name).ok_or(failed("expression", 1));
+            }
+            _ => {}
         }
         let mut text = String::new();
         for piece in word {
@@ -35,10 +40,14 @@ impl Model<'_> {
                     text.push(QUOTED);
                     text.push_str(&of(function, &self.joined(argument)?));
                 }
-                Piece::Elements(_) => unreachable!("a word of its own"),
+                Piece::Elements(_) | Piece::Slice(..) => unreachable!("a word of its own"),
                 Piece::Element(name, at) => {
                     text.push(QUOTED);
                     text.push_str(&self.element(name, *at)?);
+                }
+                // A list makes words of its own.
+                Piece::Variable(name) if self.list(name).is_some() => {
+                    return Err(failed("expression", 1));
                 }
                 Piece::Variable(name) => {
                     let value = self.named(name)?;
@@ -62,6 +71,7 @@ impl Model<'_> {
             Piece::Quoted(pieces) => self.joined(pieces),
             Piece::Arguments => Ok(self.arguments.join(" ")),
             Piece::Elements(name) => Ok(self.elements(name)?.join("\n")),
+            Piece::Slice(name, from, to) => Ok(self.slice(name, *from, *to)?.join("\n")),
             Piece::Element(name, at) => self.element(name, *at),
             Piece::Of(function, argument) => Ok(of(function, &self.joined(argument)?)),
         });
@@ -92,7 +102,7 @@ impl Model<'_> {
     pub(super) fn named(&self, name: &str) -> Done<String> {
         let text = match (self.variables.get(name), name) {
             (Some(Value::Text(text)), _) => Some(text.clone()),
-            (Some(Value::List(elements)), _) => Some(elements.join("\n")),
+            (Some(Value::List(_)), _) => self.list(name).map(|list| list.join("\n")),
             (Some(Value::Written(written, _)), _) => {
                 self.look_at(written);
                 let text = written.borrow();
@@ -107,11 +117,28 @@ impl Model<'_> {
             }),
             (None, "error_kind") => self.after(|failure| failure.kind.to_owned()),
             (None, "error_code") => self.after(|failure| failure.code.to_string()),
-            (None, "failed") => self.branches().map(|[failed, _]| failed.clone()),
-            (None, "succeeded") => self.branches().map(|[_, succeeded]| succeeded.clone()),
-            (None, _) => None,
+            (None, _) => self.list(name).map(|list| list.join("\n")),
         };
         text.ok_or(failed("expression", 1))
+    }
+
+    /// Returns true for a word that is a list and nothing else.
+    pub(super) fn is_list(&self, word: &Word) -> bool {
+        match word[..] {
+            [Piece::Elements(_) | Piece::Slice(..)] => true,
+            [Piece::Variable(name)] => self.list(name).is_some(),
+            _ => false,
+        }
+    }
+
+    /// Returns the elements of a variable, if it is a list.
+    pub(super) fn list(&self, name: &str) -> Option<Vec<String>> {
+        match (self.variables.get(name), name) {
+            (Some(Value::List(elements)), _) => Some(elements.clone()),
+            (None, "failed") => self.branches().map(|[failed, _]| failed.clone()),
+            (None, "succeeded") => self.branches().map(|[_, succeeded]| succeeded.clone()),
+            _ => None,
+        }
     }
 
     /// Returns the elements of a list.
@@ -120,6 +147,18 @@ impl Model<'_> {
             Some(Value::List(elements)) => Ok(elements.clone()),
             _ => Err(failed("expression", 1)),
         }
+    }
+
+    /// Returns the elements whose position, from either end, is neither before nor behind an end.
+    fn slice(&self, name: &str, from: Option<i64>, to: Option<i64>) -> Done<Vec<String>> {
+        let elements = self.elements(name)?;
+        let count = elements.len() as i64;
+        let place = |end: i64| if end > 0 { end } else { count + 1 + end };
+        let places = (1..).zip(&elements);
+        let inside = places.filter(|(at, _)| {
+            from.is_none_or(|from| place(from) <= *at) && to.is_none_or(|to| *at <= place(to))
+        });
+        Ok(inside.map(|(_, element)| element.clone()).collect())
     }
 
     fn element(&self, name: &str, at: i64) -> Done<String> {
@@ -134,7 +173,7 @@ impl Model<'_> {
         self.caught.last().map(|caught| caught.as_ref().map(tell).unwrap_or_default())
     }
 
-    fn branches(&self) -> Option<&[String; 2]> {
+    fn branches(&self) -> Option<&[Vec<String>; 2]> {
         self.caught.last()?.as_ref()?.words.as_ref()
     }
 }

@@ -108,7 +108,10 @@ fn assignment(g: &mut Generator) -> String {
 fn list(g: &mut Generator) -> String {
     let head = *g.dice.pick(&["list l in", "list add l first"]);
     let words = if g.dice.chance(0.3) { g.list() } else { "a \"b c\" 1 .to. 3".into() };
-    format!("{head} {words}\nlist add l more\necho ${{l[@]}} ${{l[1]}}{}", g.redirects())
+    format!(
+        "{head} {words}\nlist add l more\necho ${{l[@]}} ${{l[1]}} ${{l[2..]}} $l ${{count($l)}}{}",
+        g.redirects()
+    )
 }
 
 fn here_document(g: &mut Generator) -> String {

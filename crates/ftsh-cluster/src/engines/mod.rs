@@ -28,9 +28,6 @@ pub(crate) trait Engine: Debug {
     fn submit(&self, submission: &Submission) -> Vec<BString>;
 
     /// Returns the queue that branches wait in, if the engine has a queue.
-    ///
-    /// The time limit for the first message of a branch begins when the queue lists a node, or at
-    /// once on a host of a list. An engine with neither sets no limit.
     fn queue(&self) -> Option<&dyn BatchQueue> {
         None
     }

@@ -22,13 +22,18 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
             warnings.extend(echo_option(simple));
             warnings.extend(simple.words.iter().filter_map(pattern));
         }
-        if let CommandKind::For(details) = &command.kind {
-            let words = details.list.iter().filter_map(|expr| match &expr.kind {
-                ExprKind::Word(word) => Some(word),
-                _ => None,
-            });
-            warnings.extend(words.filter_map(|word| range(word).or_else(|| pattern(word))));
-        }
+        let list = match &command.kind {
+            CommandKind::For(details) => &details.list[..],
+            CommandKind::List { words, .. } => words,
+            _ => &[],
+        };
+        let words = list.iter().filter_map(|expr| match &expr.kind {
+            ExprKind::Word(word) => Some(word),
+            _ => None,
+        });
+        warnings.extend(words.filter_map(|word| range(word).or_else(|| pattern(word))));
+        warnings.extend(list.windows(2).filter_map(signed));
+        warnings.extend(list.windows(3).filter_map(spelled_range));
         for expr in walk::expressions(command) {
             expression(expr, &mut warnings);
         }
@@ -85,12 +90,48 @@ fn empty_environment(simple: &Simple) -> Option<Warning> {
 /// Checks a word of a list for `1..3`.
 fn range(word: &Word) -> Option<Warning> {
     let text = literal::written(word)?;
-    let (from, to) = text.split_once("..")?;
+    let (from, to) = text.split_once(".to.").or_else(|| text.split_once(".."))?;
     let is_end = |text: &str| text.parse::<i64>().is_ok() || text.starts_with('$');
     let fits = is_end(from) && is_end(to);
     fits.then(|| {
         Warning::new(Slug::TextArithmetic, word.span, format!("`{text}` is text, and no range"))
             .hint(hint!("a range has an operator: `{from} .to. {to}`"))
+    })
+}
+
+/// Checks two items of a list for `1 .to. 3 -1`.
+fn signed(items: &[Expr]) -> Option<Warning> {
+    let [Expr { kind: ExprKind::Range { .. }, .. }, Expr { kind: ExprKind::Word(word), .. }] =
+        items
+    else {
+        return None;
+    };
+    let text = literal::bare(word).filter(|text| text.starts_with(['-', '+']))?;
+    literal::number(text)?;
+    let (sign, number) = text.split_at(1);
+    let message = format!("`{text}` is a word behind the range");
+    Some(
+        Warning::new(Slug::TextArithmetic, word.span, message)
+            .hint(hint!("blanks stand around an operator: `1 .to. $n {sign} {number}`")),
+    )
+}
+
+/// Checks three items of a list for `1 to 3` and `1 .. 3`.
+fn spelled_range(items: &[Expr]) -> Option<Warning> {
+    let written = |item: &Expr| match &item.kind {
+        ExprKind::Word(word) => literal::written(word),
+        _ => None,
+    };
+    let [from, between, to] = items else { return None };
+    let (from, word, to) = (written(from)?, written(between)?, written(to)?);
+    let is_end = |text: &str| text.parse::<i64>().is_ok() || text.starts_with('$');
+    (matches!(&*word, "to" | ".." | "...") && is_end(&from) && is_end(&to)).then(|| {
+        Warning::new(
+            Slug::TextArithmetic,
+            between.span,
+            format!("`{word}` is a word, and makes no range"),
+        )
+        .hint(hint!("a range has an operator: `{from} .to. {to}`"))
     })
 }
 
@@ -151,6 +192,13 @@ fn expression(expr: &Expr, warnings: &mut Vec<Warning>) {
         }
         ExprKind::Call { name, args } if &**name == "replace" => {
             warnings.extend(args.get(2).and_then(replacement));
+            warnings.extend(args.get(1).and_then(special));
+        }
+        ExprKind::Call { name, args } if &**name == "match" => {
+            warnings.extend(args.get(1).and_then(special));
+        }
+        ExprKind::Call { name, args } if &**name == "lines" => {
+            warnings.extend(args.first().and_then(file_name));
         }
         _ => {}
     }
@@ -184,6 +232,26 @@ fn condition(operand: &Expr, left: Option<&Expr>) -> Option<Warning> {
         }
         None => warning,
     })
+}
+
+/// Checks a regular expression for a single character with a meaning.
+fn special(pattern: &Expr) -> Option<Warning> {
+    let text = literal::expr(pattern).filter(|text| matches!(&**text, "." | "^" | "$" | "|"))?;
+    let message = format!("`{text}` is a regular expression here, and not the character");
+    Some(
+        Warning::new(Slug::SpecialCharacter, pattern.span, message)
+            .hint(hint!("a backslash makes it a character: `\"\\{text}\"`")),
+    )
+}
+
+/// Checks the text of `lines` for the name of a file.
+fn file_name(text: &Expr) -> Option<Warning> {
+    let name = literal::expr(text).filter(|text| !text.is_empty() && !text.contains('\n'))?;
+    let message = format!("`lines` splits a text, and `{name}` is one line");
+    Some(
+        Warning::new(Slug::OneLine, text.span, message)
+            .hint(hint!("the lines of a file: `lines(.output. (cat {name}))`")),
+    )
 }
 
 /// Checks the text that replaces a match for `$1` in double quotes.

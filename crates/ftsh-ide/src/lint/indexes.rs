@@ -1,20 +1,25 @@
-//! Lint of indexes behind the name of a list without braces.
+//! Lint of lists in places of text: indexes without braces, `length`, and text beside a list.
 
 use std::collections::HashSet;
 
 use super::{Warning, walk};
 use ftsh_syntax::Script;
-use ftsh_syntax::ast::{ArgumentKind, CommandKind, Parameter, Quoted, VariableUse, Word, WordPart};
+use ftsh_syntax::ast::{
+    ArgumentKind, CommandKind, Expr, ExprKind, Parameter, Quoted, Simple, VariableUse, Word,
+    WordPart,
+};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::slug::Slug;
 
 /// Lists that the shell sets.
-const OWN: [&str; 2] = ["failed", "succeeded"];
+const OWN: [&str; 3] = ["failed", "failed_errors", "succeeded"];
 
 pub(super) fn check(script: &Script) -> Vec<Warning> {
     let mut lists: HashSet<&str> = OWN.into();
+    let mut texts: HashSet<&str> = HashSet::new();
     walk::each(&script.body, &mut |command| match &command.kind {
         CommandKind::List { name, .. } => _ = lists.insert(name),
+        CommandKind::Assign { name, .. } => _ = texts.insert(name),
         CommandKind::Args(declaration) => {
             let rest =
                 declaration.arguments.iter().filter(|it| matches!(it.kind, ArgumentKind::Rest));
@@ -24,11 +29,64 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
     });
     let mut warnings = Vec::new();
     walk::each(&script.body, &mut |command| {
-        for word in walk::words(command) {
-            warnings.extend(index(word, &lists));
+        let words = walk::words(command);
+        warnings.extend(words.iter().filter_map(|word| index(word, &lists)));
+        for expr in walk::expressions(command) {
+            length(expr, &lists, &mut warnings);
         }
+        let items = match &command.kind {
+            CommandKind::For(details) => &details.list[..],
+            CommandKind::List { words, .. } => words,
+            _ => &[],
+        };
+        let items = items.iter().filter_map(|item| match &item.kind {
+            ExprKind::Word(word) => Some(word),
+            _ => None,
+        });
+        let is_list = |name: &str| lists.contains(name) && !texts.contains(name);
+        // `export x=$list` takes one value.
+        let is_plain = |simple: &&Simple| walk::name(simple).as_deref() != Some("export");
+        let simples = walk::simples(command).filter(is_plain);
+        let words = simples.flat_map(|simple| &simple.words).chain(items);
+        let words = words.filter(|word| index(word, &lists).is_none());
+        warnings.extend(words.filter_map(|word| beside(word, is_list)));
     });
     warnings
+}
+
+/// Checks an expression and its operands for `length($list)`.
+fn length(expr: &Expr, lists: &HashSet<&str>, warnings: &mut Vec<Warning>) {
+    if let ExprKind::Call { name, args } = &expr.kind
+        && &**name == "length"
+        && let [Expr { kind: ExprKind::Word(word), .. }] = &args[..]
+        && let [WordPart::Variable(variable)] = &word.parts[..]
+        && let Parameter::Named(list) = &variable.parameter
+        && (variable.index.is_none() || variable.is_all())
+        && lists.contains(&**list)
+    {
+        let message = "`length` counts the characters of all elements, as one text";
+        let warning = Warning::new(Slug::ListLength, expr.span, message);
+        warnings.push(warning.hint(hint!("the number of elements is `count(${list})`")));
+    }
+    for operand in walk::operands(expr) {
+        length(operand, lists, warnings);
+    }
+}
+
+/// Checks a word for `x$list`.
+fn beside(word: &Word, is_list: impl Fn(&str) -> bool) -> Option<Warning> {
+    let list = word.parts.iter().find_map(|part| match part {
+        WordPart::Variable(variable) if variable.index.is_none() => match &variable.parameter {
+            Parameter::Named(name) if is_list(name) => Some(name),
+            _ => None,
+        },
+        _ => None,
+    });
+    let name = list.filter(|_| word.parts.len() > 1)?;
+    let message = format!("`${name}` is a word for each element, so text beside it is a failure");
+    Some(Warning::new(Slug::ListBesideText, word.span, message).hint(hint!(
+        "in double quotes it is one text: `\"${name}\"`; or write `${{join(\", \", ${name})}}`"
+    )))
 }
 
 /// Checks a word for `$list[1]`.

@@ -3,6 +3,7 @@
 use ftsh_syntax::vocabulary::{OPERATOR_ROWS, PREFIX_LEVEL, SYMBOLS, is_loop};
 
 use super::{Role, TokenScanner};
+use crate::lexemes::variable;
 
 impl TokenScanner<'_> {
     /// Returns the length of the symbol at the current position; 0 if there is no symbol, or none
@@ -60,12 +61,32 @@ impl TokenScanner<'_> {
                 !matches!(self.last_clause(), Some("jitter" | "budget"))
             }
             Some("if" | "while" | "return" | "shift" | "try" | "limit") => true,
-            Some(head) if is_loop(head) => {
-                calculates
-                    && !matches!(self.last_clause(), None | Some("in" | "from" | "input" | "by"))
+            Some(head) if is_loop(head) || head == "list" => {
+                let is_list = matches!(
+                    self.last_clause(),
+                    None | Some("in" | "from" | "input" | "by" | "add")
+                );
+                calculates && (!is_list || self.counts(symbol))
             }
             _ => calculates,
         }
+    }
+
+    /// Returns true if a symbol stands between two of number, variable, call and parenthesis.
+    fn counts(&self, symbol: &str) -> bool {
+        let is_number = |text: &str| {
+            let digits = text.trim_start_matches(['-', '+']);
+            digits.contains(|c: char| c.is_ascii_digit())
+                && digits.chars().all(|c| c.is_ascii_digit() || c == '.')
+        };
+        let last = self.found.all.last().map_or("", |token| &self.text[token.range.clone()]);
+        let rest = self.rest()[symbol.len()..].trim_start_matches([' ', '\t']);
+        let end = rest.find([' ', '\t', '\n', '\r', ';', ')', ',']).unwrap_or(rest.len());
+        let next = &rest[..end];
+        let is_variable =
+            |text: &str| variable(text, 0) == text.len() && text.len() > 1 && text.starts_with('$');
+        let counts = |text: &str| is_number(text) || is_variable(text);
+        (counts(last) || last == ")") && (counts(next) || next.contains('('))
     }
 
     /// Returns the last word of a clause in the current command.

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::sync::Arc;
 
 use bstr::{BStr, BString};
 
@@ -18,7 +19,7 @@ use crate::size;
 use crate::size::{MAX_VALUE_LEN, MAX_WORDS, ValueTooLong};
 use crate::tasks::Task;
 use crate::time::Time;
-use crate::values::{Suspend, Value};
+use crate::values::{List, Suspend, Value};
 use ftsh_syntax::ast::{Expr, Parameter, Quoted, Substitute, VariableUse, Word, WordPart};
 use ftsh_syntax::slug::Slug;
 
@@ -87,8 +88,10 @@ impl Expander<'_> {
             if length > MAX_VALUE_LEN { Err(Suspend::from(ValueTooLong(length))) } else { Ok(()) }
         };
         for word in words {
-            if let Some(variable) = word.all_of_list() {
-                let list = self.list(variable)?;
+            if let Some(text) = self.plain_word(word)? {
+                count(&text)?;
+                out.push(text);
+            } else if let Some(list) = self.whole_list(word)? {
                 if list.len() > MAX_WORDS {
                     return Err(size::too_many_words());
                 }
@@ -98,9 +101,6 @@ impl Expander<'_> {
                     self.handle(&element);
                     out.push(element);
                 }
-            } else if let Some(text) = self.plain_word(word)? {
-                count(&text)?;
-                out.push(text);
             } else {
                 for field in self.fields(word, Unquoted::Split)? {
                     count(&field.text)?;
@@ -160,15 +160,47 @@ impl Expander<'_> {
         self.add_matches(self.fields(word, Unquoted::Whole)?, out)
     }
 
-    /// Returns true if a word of a `when` matches a value. Each of `"$@"` is a word of its own.
+    /// Returns true if a word of a `when` matches a value. Each of `"$@"`, and each element of a list,
+    /// is a word of its own.
     pub(crate) fn is_match(&self, word: &Word, value: &[u8]) -> Result<bool, Suspend> {
         self.handle(value);
         if let Some(text) = word.literal_text() {
             return Ok(text.as_bytes() == value);
         }
+        if let Some(list) = self.whole_list(word)? {
+            return Ok(list.iter().any(|element| element == value));
+        }
         let is_list = word.parts.iter().any(has_arguments);
         let unquoted = if is_list { Unquoted::Split } else { Unquoted::Pattern };
         Ok(self.fields(word, unquoted)?.any(|field| field.matches(value)))
+    }
+
+    /// Expands an argument of a function: a list, or an operand.
+    pub(crate) fn argument(&self, word: &Word) -> Result<Value, Suspend> {
+        match self.whole_list(word)? {
+            Some(list) => Ok(Value::List(list)),
+            None => self.operand(word),
+        }
+    }
+
+    /// Returns the list that a word consists of: `${l[@]}`, or a variable without quotes.
+    pub(crate) fn whole_list(&self, word: &Word) -> Result<Option<Arc<List>>, Suspend> {
+        match word.all_of_list() {
+            Some(variable) => self.list(variable).map(Some),
+            None => self.list_of(&word.parts),
+        }
+    }
+
+    fn list_of(&self, parts: &[WordPart]) -> Result<Option<Arc<List>>, Suspend> {
+        match parts {
+            [WordPart::Variable(variable)] if variable.index.is_none() => {
+                match self.substituted(variable)? {
+                    Some(parts) => self.list_of(parts),
+                    None => self.named_list(&variable.parameter),
+                }
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Expands an operand, without splitting or patterns.
@@ -347,17 +379,15 @@ impl Expander<'_> {
             return Ok(());
         }
         // Quotes in a substitute are respected: `${a:-"x y"}` is a single word.
-        if let Some((substitute, parts)) = &variable.substitute {
-            let value = self.value(variable)?;
-            let set = value.is_some_and(|value| !value.is_empty());
-            let is_used = match substitute {
-                Substitute::Default => !set,
-                Substitute::Alternative => set,
-                Substitute::Required => false,
-            };
-            if is_used {
-                return self.split_parts(parts, fields);
-            }
+        if let Some(parts) = self.substituted(variable)? {
+            return self.split_parts(parts, fields);
+        }
+        if variable.index.is_none() && self.named_list(&variable.parameter)?.is_some() {
+            return Err(Suspend::expression(
+                Slug::ListInText,
+                "a list makes a word of each element, so nothing can stand beside it \
+                 (in double quotes it is one text)",
+            ));
         }
         let text = self.variable(variable)?;
         if variable.index.is_some() {
@@ -367,6 +397,21 @@ impl Expander<'_> {
         self.handle_words(&text);
         size::room_for_words(&text)?;
         fields.split(&text)
+    }
+
+    /// Returns the word of `${name:-word}` or `${name:+word}` if it takes the place of the variable.
+    fn substituted<'w>(
+        &self,
+        variable: &'w VariableUse,
+    ) -> Result<Option<&'w [WordPart]>, Suspend> {
+        let Some((substitute, parts)) = &variable.substitute else { return Ok(None) };
+        let set = self.value(variable)?.is_some_and(|value| !value.is_empty());
+        let is_used = match substitute {
+            Substitute::Default => !set,
+            Substitute::Alternative => set,
+            Substitute::Required => false,
+        };
+        Ok(is_used.then_some(parts))
     }
 
     fn split_parts(&self, parts: &[WordPart], fields: &mut Fields) -> Result<(), Suspend> {

@@ -106,8 +106,8 @@ pub(crate) fn local(task: &mut Task, name: &Name, made: Option<Change>) {
 /// Returns the words of an item in a loop's list.
 fn list_item(core: &Core, task: &Task, word: &Word) -> Result<Value, Suspend> {
     let expander = Expander::new(core, task);
-    if let Some(variable) = word.all_of_list() {
-        return expander.list(variable).map(Value::List);
+    if let Some(list) = expander.whole_list(word)? {
+        return Ok(Value::List(list));
     }
     // A text is split lazily, because it may have millions of words.
     if let [WordPart::Variable(variable)] = &word.parts[..]
@@ -115,7 +115,7 @@ fn list_item(core: &Core, task: &Task, word: &Word) -> Result<Value, Suspend> {
     {
         match value {
             Value::Text(text) => return Ok(Value::Split(Splitter::words(Arc::clone(text)))),
-            Value::Buffer(_) | Value::List(_) => {
+            Value::Buffer(_) => {
                 let text = expander.variable(variable)?;
                 expander.handle(&text);
                 return Ok(Value::Split(Splitter::words(Arc::new(size::copy(&text)?))));

@@ -87,10 +87,7 @@ impl<'a> Expander<'a> {
         match list.at(position) {
             Some(element) => Ok(Some(owned(size::copy(element)?))),
             None if variable.substitute.is_some() => Ok(None),
-            None => Err(Suspend::expression(
-                Slug::OutOfRange,
-                format!("a list of {} elements has no element {position}", list.len()),
-            )),
+            None => Err(no_element(&list, position)),
         }
     }
 
@@ -99,17 +96,43 @@ impl<'a> Expander<'a> {
         let Parameter::Named(name) = &variable.parameter else {
             return Err(not_a_list("arguments"));
         };
-        let found = self.task.variables.get(name);
-        match found.map(|variable| (&variable.value, variable.inherited)) {
-            Some((Value::List(list), _)) => return Ok(Arc::clone(list)),
-            Some((_, false)) => return Err(not_a_list(name)),
-            _ => {}
+        let is_set = || self.task.variables.get(name).is_some() || self.scalar(name).is_some();
+        match (self.named_list(&variable.parameter)?, &variable.index) {
+            (Some(list), Some(Index::Slice(from, to))) => {
+                self.slice(&list, from.as_deref(), to.as_deref()).map(Arc::new)
+            }
+            (Some(list), _) => Ok(list),
+            (None, _) if is_set() => Err(not_a_list(name)),
+            (None, _) => self.unset(&variable.parameter).map(|_| Arc::default()),
         }
-        match self.branch_words(name)? {
-            Some(list) => Ok(Arc::new(list)),
-            None if found.is_some() || self.scalar(name).is_some() => Err(not_a_list(name)),
-            None => self.unset(&variable.parameter).map(|_| Arc::default()),
+    }
+
+    /// Returns the list that a parameter names, unless its value is a text.
+    pub(crate) fn named_list(&self, parameter: &Parameter) -> Result<Option<Arc<List>>, Suspend> {
+        let Parameter::Named(name) = parameter else { return Ok(None) };
+        match self.task.variables.get(name).map(|variable| (&variable.value, variable.inherited)) {
+            Some((Value::List(list), _)) => Ok(Some(Arc::clone(list))),
+            Some((_, false)) => Ok(None),
+            _ => Ok(self.branch_words(name)?.map(Arc::new)),
         }
+    }
+
+    /// Returns the elements between two positions, both included. Positions outside of the list are
+    /// cut.
+    fn slice(&self, list: &List, from: Option<&Expr>, to: Option<&Expr>) -> Result<List, Suspend> {
+        let length = list.len() as i64;
+        let position = |index: &Expr| match self.index(index)? {
+            0 => Err(no_element(list, 0)),
+            at @ ..0 => Ok(length.saturating_add(at) + 1),
+            at => Ok(at),
+        };
+        let from = from.map_or(Ok(1), position)?.max(1);
+        let to = to.map_or(Ok(length), position)?.min(length);
+        let mut slice = List::default();
+        for element in (from..=to).filter_map(|at| list.at(at)) {
+            slice.push(element)?;
+        }
+        Ok(slice)
     }
 
     /// Returns the value of an index.
@@ -291,6 +314,11 @@ impl<'a> Expander<'a> {
 pub(crate) fn branches_of<'a>(task: &'a Task, name: &str) -> Option<&'a BranchResults> {
     let is_list = matches!(name, "failed" | "failed_errors" | "succeeded");
     task.caught().filter(|_| is_list)?.of_branches().map(Arc::as_ref)
+}
+
+fn no_element(list: &List, position: i64) -> Suspend {
+    let message = format!("a list of {} elements has no element {position}", list.len());
+    Suspend::expression(Slug::OutOfRange, message)
 }
 
 /// Names a parameter in a message.

@@ -192,50 +192,6 @@ pub enum Effect {
     RecordDurations(BString, BString),
 }
 
-impl Effect {
-    /// Returns true if the effect has results that remain after the shell. A journal records what
-    /// precedes such an effect before the driver performs the effect.
-    pub fn changes_the_world(&self) -> bool {
-        match self {
-            Self::Run(_)
-            | Self::Exec(_)
-            | Self::Dispatch(_)
-            | Self::Commit { .. }
-            | Self::CommitView { .. }
-            | Self::Enter(_)
-            | Self::Leave(..)
-            | Self::RecordDurations(..) => true,
-            Self::Query { query, .. } => matches!(query, Query::RecordedWords(_)),
-            Self::Open { redirects, .. } => redirects.iter().any(|it| match &it.source {
-                FdSource::File { access, .. } => *access != Access::Read,
-                FdSource::StagedFile { .. } => true,
-                _ => false,
-            }),
-            Self::Abandon(_)
-            | Self::OpenScope { .. }
-            | Self::Watch { .. }
-            | Self::SetSignal(..)
-            | Self::Terminate(_)
-            | Self::Escalate(_)
-            | Self::Kill { .. }
-            | Self::HandOver { .. }
-            | Self::Relay { .. }
-            | Self::FinishRelay(_)
-            | Self::CloseIo(_)
-            | Self::ForgetOutput(_)
-            | Self::DropBuffer(_)
-            | Self::BeginView(_)
-            | Self::DropView(_)
-            | Self::DropStagedFile(_)
-            | Self::KeepInput(_)
-            | Self::DropSpool(_)
-            | Self::DropScratch(_)
-            | Self::Fill(..)
-            | Self::Log(_) => false,
-        }
-    }
-}
-
 /// Directory of a task, and the view in which the task finds files.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Directory {

@@ -375,13 +375,10 @@ impl<'a> Lower<'a> {
             ExprKind::Group(inner) => self.expr(inner),
             ExprKind::Call { name, args } => {
                 for arg in args {
-                    if let ExprKind::Word(word) = &arg.kind
-                        && word.all_of_list().is_some()
-                    {
-                        self.word(word, Instruction::Words);
-                        continue;
+                    match &arg.kind {
+                        ExprKind::Word(word) => self.word(word, Instruction::Argument),
+                        _ => self.expr(arg),
                     }
-                    self.expr(arg);
                 }
                 self.at(expr.span);
                 self.emit(Instruction::Call { name: Arc::clone(name), arguments: args.len() });

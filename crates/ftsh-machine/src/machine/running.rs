@@ -251,6 +251,10 @@ impl Machine {
                 let value = Expander::new(&self.core, task).operand(word)?;
                 task.stack.push(value);
             }
+            Instruction::Argument(word) => {
+                let value = Expander::new(&self.core, task).argument(word)?;
+                task.stack.push(value);
+            }
             Instruction::Not
             | Instruction::Test(_)
             | Instruction::Binary { .. }

@@ -56,6 +56,8 @@ pub(crate) enum Instruction {
     Push(Value),
     /// Pushes the value of a word, unsplit.
     Operand(Word),
+    /// Pushes the value of an argument: a list, or the value of a word, unsplit.
+    Argument(Word),
     /// Pushes all words of an expansion.
     Words(Word),
     /// Pops a boolean and pushes its negation.

@@ -22,10 +22,7 @@ impl Number {
             Value::Decimal(decimal) => return Ok(Self::Decimal(*decimal)),
             _ => {}
         }
-        if let Some(error) = value.not_text() {
-            return Err(error);
-        }
-        let text = value.text().unwrap_or_default();
+        let text = value.number_text()?;
         let digits = text.as_bytes().trim_ascii();
         if !is_decimal(digits) {
             return match value.integer() {

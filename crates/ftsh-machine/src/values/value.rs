@@ -131,15 +131,23 @@ impl Value {
         }
     }
 
+    /// Returns the text of a value that is to be a number.
+    pub(crate) fn number_text(&self) -> Result<Cow<'_, BStr>, ValueError> {
+        match (self.not_text(), self) {
+            (Some(error), _) => Err(error),
+            (None, Self::List(list)) if list.len() != 1 => {
+                Err(ValueError::NumberOfList(list.len()))
+            }
+            (None, _) => Ok(self.text().unwrap_or_default()),
+        }
+    }
+
     /// Returns the value as an integer. Surrounding white space is allowed.
     pub(crate) fn integer(&self) -> Result<i64, ValueError> {
         if let Self::Integer(integer) = self {
             return Ok(*integer);
         }
-        if let Some(error) = self.not_text() {
-            return Err(error);
-        }
-        let text = self.text().unwrap_or_default();
+        let text = self.number_text()?;
         let digits = text.as_bytes().trim_ascii();
         let number = str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
         number.ok_or_else(|| {

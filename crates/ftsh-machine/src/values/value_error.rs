@@ -23,16 +23,19 @@ pub(crate) enum ValueError {
     #[error("{0} doesn't fit in 64 bits")]
     TooManyDigits(BString),
     /// A text that is not an integer.
-    #[error("`{0}` is not an integer")]
+    #[error("{} is not an integer", quoted(.0))]
     NotAnInteger(BString),
     /// A text that is neither an integer nor a decimal.
-    #[error("`{0}` is not a number{hint}", hint = if is_version(.0) { "; `newer` compares versions" } else { "" })]
+    #[error("{} is not a number{}", quoted(.0), advice(.0))]
     NotANumber(BString),
+    /// A list of this many elements in place of a number.
+    #[error("a list of {0} elements is not a number")]
+    NumberOfList(usize),
     /// A number beyond the range of decimals.
     #[error("{0} is too large for a number")]
     TooLarge(BString),
     /// Neither `true` nor `false`.
-    #[error("`{0}` is neither true nor false")]
+    #[error("{} is neither true nor false", quoted(.0))]
     NotABoolean(BString),
     /// A text that is not a regular expression.
     #[error("`{0}` is not a regular expression")]
@@ -113,9 +116,18 @@ pub(crate) enum ValueError {
     },
 }
 
-/// Returns true for a text such as `1.2.3`.
-fn is_version(text: &[u8]) -> bool {
-    text.split_str(".").count() > 2 && text[0].is_ascii_digit()
+/// Quotes a text of one line.
+fn quoted(text: &BString) -> String {
+    match text.lines().count() {
+        0 | 1 => format!("`{text}`"),
+        lines => format!("a text of {lines} lines"),
+    }
+}
+
+/// Returns advice for a version in place of a number, such as `1.2.3`.
+fn advice(text: &BString) -> &'static str {
+    let is_version = text.split_str(".").count() > 2 && text[0].is_ascii_digit();
+    if is_version { "; `newer` compares versions" } else { "" }
 }
 
 impl ValueError {
@@ -135,7 +147,7 @@ impl ValueError {
         match self {
             Self::LongRange(_) => Slug::LargeValue,
             Self::NoMemory(_) | Self::NoRoom(_) => Slug::NoMemory,
-            Self::NotAnInteger(_) | Self::NotANumber(_) => Slug::NotANumber,
+            Self::NotAnInteger(_) | Self::NotANumber(_) | Self::NumberOfList(_) => Slug::NotANumber,
             Self::TooManyDigits(_)
             | Self::TooLarge(_)
             | Self::Infinite { .. }

@@ -27,7 +27,7 @@ impl Word {
         }
     }
 
-    /// Returns the variable of a word that is `${name[@]}` and nothing else, quoted or not.
+    /// Returns the variable of a word that is `${name[@]}` or a slice and nothing else, quoted or not.
     pub fn all_of_list(&self) -> Option<&VariableUse> {
         self.variable().filter(|variable| variable.is_all())
     }
@@ -98,15 +98,17 @@ pub struct VariableUse {
 pub enum Index {
     /// `[@]`: each element as a word.
     All,
+    /// `[2..4]`, `[2..]`, `[..-2]`: each element from a position to another as a word.
+    Slice(Option<Box<Expr>>, Option<Box<Expr>>),
     /// `[1]`, `[$i .add. 1]`: the element at a position. Positions count from 1, and negative ones
     /// from the end.
     At(Box<Expr>),
 }
 
 impl VariableUse {
-    /// Returns true for `${name[@]}`.
+    /// Returns true for `${name[@]}` and `${name[2..4]}`, which are words of their own.
     pub fn is_all(&self) -> bool {
-        self.index == Some(Index::All)
+        matches!(self.index, Some(Index::All | Index::Slice(..)))
     }
 }
 
@@ -159,8 +161,10 @@ pub fn add_calls<'t>(parts: &'t [WordPart], found: &mut Vec<&'t Expr>) {
 
 fn add_calls_of_parts<'t>(parts: &'t [WordPart], found: &mut Vec<&'t Expr>) {
     let variable = |variable: &'t VariableUse, found: &mut Vec<&'t Expr>| {
-        if let Some(Index::At(index)) = &variable.index {
-            found.push(index);
+        match &variable.index {
+            Some(Index::At(index)) => found.push(index),
+            Some(Index::Slice(from, to)) => found.extend(from.iter().chain(to).map(|it| &**it)),
+            Some(Index::All) | None => {}
         }
         if let Some((_, parts)) = &variable.substitute {
             add_calls(parts, found);

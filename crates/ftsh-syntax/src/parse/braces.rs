@@ -7,8 +7,7 @@ use crate::hint::{Hint, hint};
 /// Returns the hint about the arrays of other shells.
 pub(super) fn arrays() -> Hint {
     hint!(
-        "write `list a in x y`, `list add a z`, `${{a[1]}}` for the first element, and `${{a[@]}}` \
-         for all"
+        "write `list a in x y`, `list add a z`, `${{a[1]}}` for the first element, and `$a` for all"
     )
 }
 
@@ -28,9 +27,7 @@ pub(super) fn replacement(inside: &str) -> Option<BraceReplacement> {
     if let Some(name) = inside.strip_prefix('#') {
         return Some(match name_and_rest(name)? {
             (name, "") => BraceReplacement::Value(format!("length(${name})")),
-            (name, "[@]" | "[*]") => {
-                BraceReplacement::Variable(format!("${{count(${{{name}[@]}})}}"))
-            }
+            (name, "[@]" | "[*]") => BraceReplacement::Variable(format!("${{count(${name})}}")),
             _ => BraceReplacement::Other(arrays()),
         });
     }
@@ -205,7 +202,7 @@ mod tests {
             ("x?no x", "${x:?no x}"),
             ("a[]", &arrays().to_string()),
             ("a[*]", "${a[@]}"),
-            ("#a[@]", "${count(${a[@]})}"),
+            ("#a[@]", "${count($a)}"),
             ("x%*b*", "?"),
             ("x%$y", "?"),
             ("x@Q", "?"),

@@ -251,7 +251,7 @@ impl Builder<'_> {
             match inner.as_rule() {
                 Rule::name => name = Some(Self::name(&inner)),
                 Rule::add_word => adds = true,
-                Rule::expression => words.push(self.expr(inner)?),
+                Rule::item => words.push(self.item(inner)?),
                 _ => {}
             }
         }

@@ -3,7 +3,7 @@
 use super::builder::Builder;
 use super::duration::check_count;
 use super::{Pair, Result, Rule, bashisms, literal};
-use crate::ast::{Block, Duration, Expr, For, ForKind, Input};
+use crate::ast::{Block, Duration, Expr, ExprKind, For, ForKind, Input};
 use crate::clauses::{ForAllClauses, ForAnyClauses, LoopRow, On, OutputMode};
 use crate::engine::EngineId;
 use crate::error::SyntaxError;
@@ -13,10 +13,50 @@ use crate::slug::Slug;
 use crate::span::Span;
 use crate::vocabulary::loop_clauses;
 
+/// Returns an operator of a calculation outside of parentheses and ranges.
+fn calculation(expr: &Expr) -> Option<(Span, &'static str)> {
+    match &expr.kind {
+        ExprKind::Binary { operator, is_symbol: true, left, right } => {
+            let span = Span::new(left.span.end, right.span.start);
+            Some((span, operator.symbol()?))
+        }
+        ExprKind::Binary { left, right, .. } => calculation(left).or_else(|| calculation(right)),
+        ExprKind::Unary { operand, .. } => calculation(operand),
+        _ => None,
+    }
+}
+
 /// Advice for words in a list that begin clauses.
 const QUOTE: &str = "quote the words if they belong to the list";
 
 impl Builder<'_> {
+    /// Builds an `item` of a list. Refuses operators where words are usual.
+    pub(super) fn item(&mut self, pair: Pair) -> Result<Expr> {
+        let item = self.expr(pair)?;
+        if let Some((span, symbol)) = calculation(&item) {
+            let text = &self.text[item.span.start..item.span.end];
+            let message = format!("a list takes `{symbol}` only in the end of a range");
+            let error = SyntaxError::new(Slug::MisplacedSymbol, span, message);
+            return Err(error
+                .hint(hint!(
+                    "a calculation has parentheses: `({text})`; a word has quotes: `'{symbol}'`"
+                ))
+                .into());
+        }
+        if let ExprKind::Word(word) = &item.kind
+            && let Some(text) = literal::bare(word)
+            && let Some(inner) = text.strip_prefix('.').and_then(|text| text.strip_suffix('.'))
+            && !inner.is_empty()
+            && inner.bytes().all(|byte| byte.is_ascii_lowercase())
+        {
+            let message = format!("there is no operator `{text}`");
+            let error = SyntaxError::new(Slug::UnknownOperator, word.span, message);
+            let hint = hint!("a range is `1 .to. 9 .step. 2`; a word has quotes: `'{text}'`");
+            return Err(error.hint(hint).into());
+        }
+        Ok(item)
+    }
+
     /// Builds a `for_head`.
     pub(super) fn for_head(&mut self, pair: Pair) -> Result<For> {
         let mut inner = pair.into_inner();
@@ -39,8 +79,8 @@ impl Builder<'_> {
                     input = Some(Box::new(self.words_of_input(pair)?));
                     continue;
                 }
-                Rule::expression => {
-                    list.push(self.expr(pair)?);
+                Rule::item => {
+                    list.push(self.item(pair)?);
                     continue;
                 }
                 _ => {}

@@ -188,17 +188,13 @@ impl Builder<'_> {
             }
         }
         match variable {
-            Some(parameter) if index != Some(Index::All) || substitute.is_none() => {
-                Ok(VariableUse { span, parameter, index, substitute })
+            Some(parameter) => {
+                let variable = VariableUse { span, parameter, index, substitute };
+                if variable.is_all() && variable.substitute.is_some() {
+                    return Err(no_default(span).into());
+                }
+                Ok(variable)
             }
-            Some(_) => Err(Box::new(
-                SyntaxError::new(
-                    Slug::ListInText,
-                    span,
-                    "`[@]` stands for all elements, and has no default",
-                )
-                .hint(hint!("the elements in lines have one: `${{l:-none}}`")),
-            )),
             None => Err(substitutions::variable(span, self.text).into()),
         }
     }
@@ -211,18 +207,32 @@ impl Builder<'_> {
             _ if inner.as_str().trim_end() == "*" => {
                 return Err(substitutions::variable(variable, self.text).into());
             }
-            _ => {
-                let index = self.expr(inner)?;
-                if literal::expr(&index).is_some_and(|text| text == "0") {
-                    let message = "the first element of a list has the index 1";
-                    return Err(Box::new(
-                        SyntaxError::new(Slug::OutOfRange, index.span, message)
-                            .hint(hint!("write `${{l[1]}}`, and `${{l[-1]}}` for the last one")),
-                    ));
+            Rule::slice => {
+                let (mut from, mut to, mut is_from) = (None, None, true);
+                for end in inner.into_inner() {
+                    match end.as_rule() {
+                        Rule::dots => is_from = false,
+                        _ if is_from => from = Some(self.position(end)?),
+                        _ => to = Some(self.position(end)?),
+                    }
                 }
-                Index::At(Box::new(index))
+                Index::Slice(from, to)
             }
+            _ => Index::At(self.position(inner)?),
         })
+    }
+
+    /// Builds a position in a list, which counts from 1.
+    fn position(&mut self, pair: Pair) -> Result<Box<Expr>> {
+        let index = self.expr(pair)?;
+        if literal::expr(&index).is_some_and(|text| text == "0") {
+            let message = "the first element of a list has the index 1";
+            let error = SyntaxError::new(Slug::OutOfRange, index.span, message);
+            return Err(error
+                .hint(hint!("write `${{l[1]}}`, and `${{l[-1]}}` for the last one"))
+                .into());
+        }
+        Ok(Box::new(index))
     }
 
     fn substitute(&mut self, pair: Pair) -> Result<(Substitute, Vec<WordPart>)> {
@@ -236,7 +246,13 @@ impl Builder<'_> {
     }
 }
 
-/// Refuses `${name[@]}` in a word with anything else.
+fn no_default(variable: Span) -> SyntaxError {
+    let message = "`[@]` and `[2..4]` stand for several elements, and have no default";
+    SyntaxError::new(Slug::ListInText, variable, message)
+        .hint(hint!("all elements have one: `${{l:-none}}`"))
+}
+
+/// Refuses `${name[@]}` and `${name[2..4]}` in a word with anything else.
 fn check_lists(parts: &[WordPart], span: Span) -> Result<()> {
     let has_all = |part: &WordPart| match part {
         WordPart::Variable(variable) => variable.is_all() && parts.len() > 1,
@@ -249,11 +265,12 @@ fn check_lists(parts: &[WordPart], span: Span) -> Result<()> {
     if !parts.iter().any(has_all) {
         return Ok(());
     }
-    let message = "`[@]` makes a word of each element, so nothing can stand beside it";
+    let message =
+        "`[@]` and `[2..4]` make a word of each element, so nothing can stand beside them";
     let error = SyntaxError::new(Slug::ListInText, span, message);
     Err(Box::new(error.hint(hint!(
         "for one text of all elements, write `\"$l\"`, with newlines between them, \
-         or `\"${{join(\", \", ${{l[@]}})}}\"`"
+         or `\"${{join(\", \", $l)}}\"`"
     ))))
 }
 

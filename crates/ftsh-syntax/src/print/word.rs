@@ -133,6 +133,17 @@ impl Printer {
             self.text.push_str(&name);
             match &variable.index {
                 Some(Index::All) => self.text.push_str("[@]"),
+                Some(Index::Slice(from, to)) => {
+                    self.text.push('[');
+                    if let Some(from) = from {
+                        self.expr(from);
+                    }
+                    self.text.push_str("..");
+                    if let Some(to) = to {
+                        self.expr(to);
+                    }
+                    self.text.push(']');
+                }
                 Some(Index::At(index)) => {
                     self.text.push('[');
                     self.expr(index);

@@ -41,7 +41,7 @@ fn more_successes_than_words() {
         "forall x in a $b at least 3; a; end",
         "forall x in a *.c at least 3; a; end",
         "forall x in a \"$b\" at least $n; a; end",
-        "forall x in lines(a) at least 3; a; end",
+        "forall x in lines($a) at least 3; a; end",
     ]);
 }
 

@@ -34,7 +34,7 @@ fn indexes_have_braces() {
     for script in ["list l in a; echo $l[1]", "args files...; echo \"$files[1]\""] {
         assert!(messages(script)[0].contains("is the whole list here"), "{script}");
     }
-    assert_quiet(&["list l in a; echo ${l[1]} ${l}[1]", "l=a; echo \"$l[1]\""]);
+    assert_quiet(&["list l in a; echo ${l[1]} \"${l}[1]\"", "l=a; echo \"$l[1]\""]);
 }
 
 #[test]

@@ -29,6 +29,7 @@ struct Directive {
 }
 
 fn format(context: &mut FunctionContext) -> Result<Value, Suspend> {
+    context.spread()?;
     let pattern = context.text(0)?;
     let mut values = Values { context, next: 1 };
     let mut out = BString::default();

@@ -83,12 +83,30 @@ pub(super) struct FunctionContext<'m> {
     pub(super) task: &'m mut Task,
     /// Position of the first argument on the task's stack.
     start: usize,
+    /// Arguments with the words of lists, once a function takes each as an argument.
+    spread: Option<Vec<Value>>,
 }
 
 impl FunctionContext<'_> {
     /// Returns the arguments.
     pub(super) fn arguments(&self) -> &[Value] {
-        &self.task.stack[self.start..]
+        self.spread.as_deref().unwrap_or(&self.task.stack[self.start..])
+    }
+
+    /// Makes each word of the lists among the arguments an argument.
+    pub(super) fn spread(&mut self) -> Result<(), Suspend> {
+        let mut spread = Vec::new();
+        for value in self.arguments() {
+            let is_list = value.each_word(|word| {
+                spread.push(Value::from(BString::from(word)));
+                Ok(())
+            })?;
+            if !is_list {
+                spread.push(value.clone());
+            }
+        }
+        self.spread = Some(spread);
+        Ok(())
     }
 
     /// Returns an argument as bytes, which are copied only if necessary.
@@ -161,7 +179,7 @@ pub(crate) fn call(
         return Err(Suspend::expression(Slug::ArgumentCount, message));
     }
     let start = task.stack.len().saturating_sub(count);
-    let mut context = FunctionContext { core, random, task, start };
+    let mut context = FunctionContext { core, random, task, start, spread: None };
     let value = match function.evaluate {
         Evaluate::AtOnce(evaluate) => Some(evaluate(&mut context)?),
         Evaluate::InSteps(evaluate) => evaluate(&mut context)?,

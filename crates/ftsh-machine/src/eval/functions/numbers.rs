@@ -1,7 +1,7 @@
 //! Functions of numbers.
 
 use super::function::{Function, FunctionContext};
-use crate::values::{Number, Suspend, Value};
+use crate::values::{Number, Suspend, Value, ValueError};
 use ftsh_syntax::ast::BinaryOperator;
 use ftsh_syntax::slug::Slug;
 
@@ -81,6 +81,10 @@ fn rounded(decimal: f64, digits: usize) -> String {
 
 /// Returns the argument that is less or greater than the others.
 fn extreme(context: &mut FunctionContext, operator: BinaryOperator) -> Result<Value, Suspend> {
+    context.spread()?;
+    if context.arguments().is_empty() {
+        return Err(Suspend::from(ValueError::NumberOfList(0)));
+    }
     let mut found = context.number(0)?;
     for at in 1..context.arguments().len() {
         let number = context.number(at)?;

@@ -223,7 +223,7 @@ error[array]: unexpected `2`
   |
 5 | x=(1 2 3)
   |      ^ expected `)`
-  = hint: write `list a in x y`, `list add a z`, `${a[1]}` for the first element, and `${a[@]}` for all
+  = hint: write `list a in x y`, `list add a z`, `${a[1]}` for the first element, and `$a` for all
 
 error[unexpected]: unexpected `5`
  --> t:6:13

@@ -345,21 +345,21 @@ error[array]: unexpected `2`
   |
 1 | a=(1 2)
   |      ^ expected `)`
-  = hint: write `list a in x y`, `list add a z`, `${a[1]}` for the first element, and `${a[@]}` for all
+  = hint: write `list a in x y`, `list add a z`, `${a[1]}` for the first element, and `$a` for all
 
 error[array]: unexpected `)`
  --> t:2:4
   |
 2 | a=()
   |    ^ expected a value
-  = hint: write `list a in x y`, `list add a z`, `${a[1]}` for the first element, and `${a[@]}` for all
+  = hint: write `list a in x y`, `list add a z`, `${a[1]}` for the first element, and `$a` for all
 
 error[array]: assignment to an element of an array
  --> t:3:1
   |
 3 | a[0]=x
   | ^^^^^^
-  = hint: write `list a in x y`, `list add a z`, `${a[1]}` for the first element, and `${a[@]}` for all
+  = hint: write `list a in x y`, `list add a z`, `${a[1]}` for the first element, and `$a` for all
 
 error[out-of-range]: the first element of a list has the index 1
  --> t:4:10

@@ -178,7 +178,7 @@ fn operators_bind_as_the_reference_says() {
 fn operators_are_whole_words() {
     assert_snapshot!(tidied(
         "a=5.add.3\nb=\"5\".add.\"3\"\nc=(5).add.(3)\nd=$x.add.3\ne=(.not.(true))\nf=.exists.x\n\
-         for x in .x. y.eq. .eq.z\nend"
+         for x in .x y.eq. .eq.z\nend"
     ), @r#"
 a=5.add.3
 b="5" .add. "3"
@@ -186,7 +186,7 @@ c=(5) .add. (3)
 d=$x.add.3
 e=(.not. (true))
 f=.exists.x
-for x in .x. y.eq. .eq.z
+for x in .x y.eq. .eq.z
 end
 "#);
 }
