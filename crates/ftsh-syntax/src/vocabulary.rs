@@ -70,7 +70,7 @@ pub const FUNCTIONS: &[Signature] = &[
     Signature::new("substr", &["text", "from", "[length]"], "the part of the text from a character on, counted from 1, or from the end if negative"),
     Signature::new("starts", &["text", "prefix"], "`true` if the text begins with the prefix"),
     Signature::new("ends", &["text", "suffix"], "`true` if the text ends with the suffix"),
-    Signature::new("join", &["separator", "words…"], "the words with the separator between them"),
+    Signature::new("join", &["separator", "words…"], "the words with the separator between them; `\\n` and `\\t` in it are a newline and a tab"),
     Signature::new("count", &["words…"], "the number of words"),
     Signature::new("format", &["pattern", "values…"], "the pattern of printf(1) with the values in place of `%s`, `%d`, `%5.1f` …"),
     Signature::new("round", &["number", "[digits]"], "the nearest whole number, or the nearest decimal with this many digits; halves away from zero"),

@@ -23,27 +23,42 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
     warnings
 }
 
-/// Checks a value that would be a sum of the variable itself in other languages.
+/// Checks a value that would be a calculation in other languages.
 ///
-/// Between other names, `-` or `/` may be meant as text.
+/// Between other names than that of the variable, `-` or `/` may be meant as text.
 fn sum(name: &str, value: &Expr) -> Option<Warning> {
-    let ExprKind::Word(word) = &value.kind else { return None };
-    let text = literal::written(word)?;
-    let rest = text.strip_prefix('$').unwrap_or(&text).strip_prefix(name)?;
-    let symbol = rest.chars().next()?;
-    if !matches!(symbol, '+' | '-' | '*' | '/' | '%') {
-        return None;
-    }
-    let right = &rest[1..];
-    let is_number = !right.is_empty() && right.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_number && !right.strip_prefix('$').is_some_and(is_name) {
+    let text = literal::operand(value)?;
+    let (left, symbol, right) = parts(&text)?;
+    if left.strip_prefix('$').unwrap_or(left) != name && symbol != "*" {
         return None;
     }
     let message = format!("`{text}` is text: nothing is calculated");
     Some(
-        Warning::new(Slug::TextArithmetic, word.span, message)
-            .hint(hint!("write `{name}=${name} {symbol} {right}`")),
+        Warning::new(Slug::TextArithmetic, value.span, message)
+            .hint(hint!("write `{name}={} {symbol} {right}`", variable(left))),
     )
+}
+
+/// Returns true for a text such as `$n*2`.
+pub(super) fn is_product(value: &Expr) -> bool {
+    literal::operand(value)
+        .is_some_and(|text| parts(&text).is_some_and(|(_, symbol, _)| symbol == "*"))
+}
+
+/// Splits a text such as `$n*2` or `n+1` at its symbol.
+fn parts(text: &str) -> Option<(&str, &str, &str)> {
+    let at = text.find(['+', '-', '*', '/', '%'])?;
+    let (left, right) = (&text[..at], &text[at + 1..]);
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_variable = |text: &str| text.strip_prefix('$').is_some_and(is_name);
+    let fits = (is_number(left) || is_name(left) || is_variable(left))
+        && (is_number(right) || is_variable(right));
+    fits.then(|| (left, &text[at..=at], right))
+}
+
+/// Returns a name as a variable; other texts as they are.
+fn variable(text: &str) -> String {
+    if is_name(text) { format!("${text}") } else { text.to_owned() }
 }
 
 /// Checks the operands of operators on numbers.

@@ -490,6 +490,16 @@ pub(super) fn is_operator(word: &str) -> bool {
         && word[1..word.len() - 1].bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
+/// Returns the hint about a comparison with a pattern, as in `[[ $s == a* ]]`.
+pub(super) fn matched(condition: &str) -> Option<Hint> {
+    let condition = condition.split("]]").next()?;
+    let (value, pattern) = condition.split_once(" == ").or_else(|| condition.split_once(" = "))?;
+    let (value, pattern) = (value.trim(), pattern.trim());
+    let is_pattern = pattern.contains(['*', '?']) && !pattern.contains(['"', '\'', '&', '|', ' ']);
+    is_pattern
+        .then(|| hint!("a pattern stands behind `when`: `case {value}`, and then `when {pattern}`"))
+}
+
 /// Refuses `{1..3}` in the list of a loop that begins with `head`, like `for x in`.
 pub(super) fn list(list: &[Expr], head: &str) -> Result<()> {
     for expr in list {

@@ -261,6 +261,9 @@ fn condition_of_test(statement: &str, start: usize) -> Option<SyntaxError> {
         span,
         format!("`{keyword}` takes an expression, not `{test}`"),
     );
+    if let Some(hint) = bashisms::matched(condition).filter(|_| test == "[[") {
+        return Some(error.hint(hint));
+    }
     Some(error.hint(match bashisms::test(condition) {
         Some(expression) => hint!("write `{keyword} {expression}`"),
         None => hint!(

@@ -77,6 +77,14 @@ pub fn written(word: &Word) -> Option<String> {
     Some(text)
 }
 
+/// Returns an operand [as written](written).
+pub fn operand(operand: &Expr) -> Option<String> {
+    match &operand.kind {
+        ExprKind::Word(word) => written(word),
+        _ => None,
+    }
+}
+
 /// Parses a number with an optional fraction.
 pub fn number(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);

@@ -30,7 +30,7 @@ fn patterns_for_others() {
     for text in ["ls **/*.c", "for f in src/**; a; end"] {
         assert_eq!(messages(text), [deep], "{text}");
     }
-    assert_quiet(&["a 'host:*.c'", "curl http://a/b?c", "ls *.c", "a --b=c", "x=a:*"]);
+    assert_quiet(&["a 'host:*.c'", "curl http://a/b?c", "ls *.c", "a --b=c", "x=\"a:*\""]);
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod pipelines;
 mod programs;
 mod questions;
 mod tries;
+mod values;
 
 use super::{Programs, lint};
 use ftsh_syntax::backoff::Policy;

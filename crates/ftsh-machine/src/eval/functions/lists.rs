@@ -1,6 +1,6 @@
 //! Functions that split a text into the words of a list, and functions of the words of a list.
 
-use bstr::BString;
+use bstr::{BString, ByteSlice};
 
 use super::function::{Function, FunctionContext};
 use crate::size;
@@ -28,7 +28,7 @@ pub(super) const JOINING: &[Function] = &[
 ];
 
 fn join(context: &mut FunctionContext) -> Result<Value, Suspend> {
-    let separator = context.text(0)?;
+    let separator = context.text(0)?.replace("\\n", "\n").replace("\\t", "\t");
     let (mut joined, mut is_first) = (BString::default(), true);
     context.each_word(1, |word| {
         if !std::mem::take(&mut is_first) {

@@ -1,0 +1,114 @@
+//! Lint of wildcards where they are text: operands, arguments of functions, assignments.
+
+use std::collections::HashSet;
+use std::ptr;
+
+use super::{Warning, numbers, walk};
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{
+    BinaryOperator, Command, CommandKind, Expr, ExprKind, UnaryOperator, Word, WordPart,
+};
+use ftsh_syntax::hint::{Hint, hint};
+use ftsh_syntax::parse::literal;
+use ftsh_syntax::slug::Slug;
+use ftsh_syntax::vocabulary::function;
+
+pub(super) fn check(script: &Script) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    walk::each(&script.body, &mut |command| {
+        let items: HashSet<*const Expr> = items(command).iter().map(ptr::from_ref).collect();
+        for expr in walk::expressions(command) {
+            if let CommandKind::Assign { name, value: Some(value), .. } = &command.kind
+                && ptr::eq(value, expr)
+            {
+                let hint = |text: &str| {
+                    hint!(
+                        "the files are a list: `list {name} in {text}`; a text has quotes: `{name}=\"{text}\"`"
+                    )
+                };
+                warnings.extend(warning(value, hint).filter(|_| !numbers::is_product(value)));
+            }
+            if !items.contains(&ptr::from_ref(expr)) || !matches!(expr.kind, ExprKind::Word(_)) {
+                expression(expr, &mut warnings);
+            }
+        }
+    });
+    warnings
+}
+
+/// Returns the items of the lists of a command, whose wildcards are patterns.
+fn items(command: &Command) -> &[Expr] {
+    match &command.kind {
+        CommandKind::For(details) => &details.list,
+        CommandKind::List { words, .. } => words,
+        _ => &[],
+    }
+}
+
+fn expression(expr: &Expr, warnings: &mut Vec<Warning>) {
+    match &expr.kind {
+        ExprKind::Binary { operator, left, right, .. } => {
+            let other = literal::operand(left).unwrap_or_else(|| "$x".into());
+            let case = |text: &str| {
+                hint!(
+                    "a pattern stands behind `when`: `case {other}`, and then `when {text}`; a text has quotes: `\"{text}\"`"
+                )
+            };
+            warnings.extend(warning(left, quoted));
+            let is_regex = *operator == BinaryOperator::Matches;
+            let compares = matches!(operator, BinaryOperator::Eq | BinaryOperator::Ne);
+            warnings.extend(match () {
+                () if is_regex => None,
+                () if compares => warning(right, case),
+                () => warning(right, quoted),
+            });
+        }
+        ExprKind::Unary { operator: UnaryOperator::Test(_), operand, .. } => {
+            let files =
+                |text: &str| hint!("`count(files(\"{text}\")) > 0` asks for files that match");
+            warnings.extend(warning(operand, files));
+        }
+        ExprKind::Call { name, args } if &**name != "files" => {
+            let parameters = function(name).map_or(&[][..], |function| function.parameters);
+            for (at, arg) in args.iter().enumerate() {
+                if !matches!(parameters.get(at), Some(&("regex" | "filter"))) {
+                    warnings.extend(warning(arg, quoted));
+                }
+            }
+        }
+        _ => {}
+    }
+    for operand in walk::operands(expr) {
+        expression(operand, warnings);
+    }
+}
+
+fn quoted(text: &str) -> Hint {
+    hint!("the files are `files(\"{text}\")`; a text has quotes: `\"{text}\"`")
+}
+
+/// Checks an operand for a pattern.
+fn warning(operand: &Expr, hint: impl FnOnce(&str) -> Hint) -> Option<Warning> {
+    let ExprKind::Word(word) = &operand.kind else { return None };
+    let text = literal::operand(operand).filter(|_| is_pattern(word))?;
+    let message = "a wildcard is text here: no files are looked for";
+    Some(Warning::new(Slug::PatternWord, word.span, message).hint(hint(&text)))
+}
+
+/// Returns true for a word with wildcards. A symbol alone is none, and so is an address.
+fn is_pattern(word: &Word) -> bool {
+    let has_wildcard = |part: &WordPart| match part {
+        WordPart::Bare(text) => {
+            text.contains(['*', '?'])
+                || text
+                    .split_once('[')
+                    .and_then(|(_, rest)| rest.find(']'))
+                    .is_some_and(|at| at > 0)
+        }
+        _ => false,
+    };
+    let is_text = |part: &WordPart| matches!(part, WordPart::Bare(text) if text.contains("://"));
+    let is_symbol =
+        literal::bare(word).is_some_and(|text| text.bytes().all(|it| it.is_ascii_punctuation()));
+    word.parts.iter().any(has_wildcard) && !word.parts.iter().any(is_text) && !is_symbol
+}
