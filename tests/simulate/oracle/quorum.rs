@@ -175,8 +175,10 @@ fn failed(site: &Site, all: &All, lists: &[Vec<String>; 3], refused: bool) -> Ve
         return Err(format!("{others:?} failed and {fine:?} did not, but it says {lists:?}"));
     }
     let needed = site.at_least.unwrap_or(site.words.len());
+    // A list that is too short fails at once.
+    let is_over = bad(all) > 0 || site.words.len() < needed;
     let is_right = good(all) < needed
-        && (site.keep_going || is_decided(site, all) || site.finish_running && bad(all) > 0);
+        && (site.keep_going || is_decided(site, all) || site.finish_running && is_over);
     if is_right || refused {
         Ok(())
     } else {
