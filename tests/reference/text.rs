@@ -67,7 +67,12 @@ fn command(one: &Command) -> String {
         }
         Command::Range(name, [from, to], step, body) => {
             let step = step.map(|step| format!(" .step. {step}")).unwrap_or_default();
-            format!("for {name} in {from} .to. {to}{step}\n{}end", block(body))
+            // The ends may be calculations.
+            let ends = match (from + to) % 2 {
+                0 => format!("{from} .to. {to}"),
+                _ => format!("{from} + 1 - 1 .to. {to} * 1"),
+            };
+            format!("for {name} in {ends}{step}\n{}end", block(body))
         }
         Command::Reading(names, from, body) => {
             let names = names.join(" ");

@@ -39,10 +39,11 @@ fn sum(name: &str, value: &Expr) -> Option<Warning> {
     )
 }
 
-/// Returns true for a text such as `$n*2`.
-pub(super) fn is_product(value: &Expr) -> bool {
-    literal::operand(value)
-        .is_some_and(|text| parts(&text).is_some_and(|(_, symbol, _)| symbol == "*"))
+/// Returns a text such as `$n*2` with blanks around its symbol.
+pub(super) fn product(value: &Expr) -> Option<String> {
+    let text = literal::operand(value)?;
+    let (left, _, right) = parts(&text).filter(|(_, symbol, _)| *symbol == "*")?;
+    Some(format!("{left} * {right}"))
 }
 
 /// Splits a text such as `$n*2` or `n+1` at its symbol.

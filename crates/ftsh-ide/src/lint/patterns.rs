@@ -26,7 +26,7 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
                         "the files are a list: `list {name} in {text}`; a text has quotes: `{name}=\"{text}\"`"
                     )
                 };
-                warnings.extend(warning(value, hint).filter(|_| !numbers::is_product(value)));
+                warnings.extend(warning(value, hint).filter(|_| numbers::product(value).is_none()));
             }
             if !items.contains(&ptr::from_ref(expr)) || !matches!(expr.kind, ExprKind::Word(_)) {
                 expression(expr, &mut warnings);
@@ -91,6 +91,11 @@ fn quoted(text: &str) -> Hint {
 fn warning(operand: &Expr, hint: impl FnOnce(&str) -> Hint) -> Option<Warning> {
     let ExprKind::Word(word) = &operand.kind else { return None };
     let text = literal::operand(operand).filter(|_| is_pattern(word))?;
+    if let Some(product) = numbers::product(operand) {
+        let message = format!("`{text}` is text: nothing is calculated");
+        let warning = Warning::new(Slug::TextArithmetic, word.span, message);
+        return Some(warning.hint(hint!("blanks stand around an operator: `{product}`")));
+    }
     let message = "a wildcard is text here: no files are looked for";
     Some(Warning::new(Slug::PatternWord, word.span, message).hint(hint(&text)))
 }

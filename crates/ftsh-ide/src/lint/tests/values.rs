@@ -62,6 +62,7 @@ fn words_beside_ranges() {
         messages("h=$n*$m; k=2*$n"),
         ["`$n*$m` is text: nothing is calculated", "`2*$n` is text: nothing is calculated"]
     );
+    assert_eq!(messages("if $n*2 == 6; a; end"), ["`$n*2` is text: nothing is calculated"]);
     assert_quiet(&["for i in 1 .to. 3 - 1; a; end; for w in a to b; a; end; h=$a/$b"]);
 }
 
