@@ -493,7 +493,8 @@ pub(super) fn is_operator(word: &str) -> bool {
 /// Returns the hint about a comparison with a pattern, as in `[[ $s == a* ]]`.
 pub(super) fn matched(condition: &str) -> Option<Hint> {
     let condition = condition.split("]]").next()?;
-    let (value, pattern) = condition.split_once(" == ").or_else(|| condition.split_once(" = "))?;
+    let (value, pattern) =
+        [" == ", " = ", " != "].iter().find_map(|it| condition.split_once(it))?;
     let (value, pattern) = (value.trim(), pattern.trim());
     let is_pattern = pattern.contains(['*', '?']) && !pattern.contains(['"', '\'', '&', '|', ' ']);
     is_pattern

@@ -22,6 +22,15 @@ pub(super) enum BraceReplacement {
     Other(Hint),
 }
 
+/// Returns the slice for `${name[@]:part}`, whose part is an offset from 0 and a length.
+fn slice(name: &str, part: &str) -> Option<BraceReplacement> {
+    let number = |text: &str| text.trim().parse::<u16>().ok().map(u32::from);
+    let (from, length) = part.split_once(':').unwrap_or((part, ""));
+    let from = number(from)?;
+    let to = if length.is_empty() { String::new() } else { (from + number(length)?).to_string() };
+    Some(BraceReplacement::Variable(format!("${{{name}[{}..{to}]}}", from + 1)))
+}
+
 /// Returns the replacement for a `${…}` with this content.
 pub(super) fn replacement(inside: &str) -> Option<BraceReplacement> {
     if let Some(name) = inside.strip_prefix('#') {
@@ -30,6 +39,11 @@ pub(super) fn replacement(inside: &str) -> Option<BraceReplacement> {
             (name, "[@]" | "[*]") => BraceReplacement::Variable(format!("${{count(${name})}}")),
             _ => BraceReplacement::Other(arrays()),
         });
+    }
+    if inside.starts_with("@:") {
+        return Some(BraceReplacement::Other(hint!(
+            "arguments from the second on: `list rest in \"$@\"`, and then `${{rest[2..]}}`"
+        )));
     }
     if inside.starts_with('!') {
         return Some(BraceReplacement::Other(hint!(
@@ -49,6 +63,9 @@ pub(super) fn replacement(inside: &str) -> Option<BraceReplacement> {
         ",," | "," => return call("lower"),
         "[*]" => return Some(BraceReplacement::Variable(format!("${{{name}[@]}}"))),
         _ => {}
+    }
+    if let Some(part) = rest.strip_prefix("[@]:").or(rest.strip_prefix("[*]:")) {
+        return slice(name, part).or(Some(BraceReplacement::Other(arrays())));
     }
     if rest.starts_with('[') {
         return Some(BraceReplacement::Other(arrays()));
@@ -203,6 +220,9 @@ mod tests {
             ("a[]", &arrays().to_string()),
             ("a[*]", "${a[@]}"),
             ("#a[@]", "${count($a)}"),
+            ("a[@]:1", "${a[2..]}"),
+            ("a[@]:1:3", "${a[2..4]}"),
+            ("a[*]: -2", &arrays().to_string()),
             ("x%*b*", "?"),
             ("x%$y", "?"),
             ("x@Q", "?"),

@@ -322,6 +322,11 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
         return Some((Slug::CommandAsCondition, hint));
     }
     let tested = line.split_once(' ').filter(|it| matches!(it.0, "[" | "[[" | "test"));
+    if let Some(("[[", condition)) = tested
+        && let Some(hint) = bashisms::matched(condition)
+    {
+        return Some((Slug::AndOr, hint));
+    }
     if let Some((_, condition)) = tested
         && matches!(found, "&&" | "||")
         && let Some(condition) = bashisms::test(condition.split(found).next().unwrap_or_default())
