@@ -299,7 +299,7 @@ fn no_colour_means_none() {
     assert!(!user.sees("see `help backoff`").contains("\x1b[1m"));
     // The line is not a statement.
     user.types("help ==\r");
-    user.sees("other values than numbers compare");
+    user.sees("if the texts are equal");
     leaves(user);
 }
 
