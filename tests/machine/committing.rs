@@ -51,6 +51,56 @@ fn failed_commits_leave_no_file_to_the_outer_attempt() {
     assert_eq!(world.world.content("f"), Some("2\n".into()));
 }
 
+/// World in which another process once changes a file that an attempt has changed as well.
+struct Conflicting {
+    world: Simulated,
+    is_answered: bool,
+    answer: Option<Event>,
+}
+
+impl Driver for Conflicting {
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::CommitView { operation, .. } if !self.is_answered => {
+                self.is_answered = true;
+                let result = Ok(Reply::Conflict("`f` was changed meanwhile".into()));
+                self.answer = Some(Event::Done { operation, result });
+            }
+            effect => self.world.perform(effect),
+        }
+    }
+
+    fn wait(&mut self, until: Time) -> Option<Event> {
+        self.answer.take().or_else(|| self.world.wait(until))
+    }
+}
+
+#[test]
+fn refused_views_leave_no_file_to_the_outer_attempt() {
+    let script = "try 1 time atomic\n\
+                  try 1 time\n\
+                  try 1 time atomic in d\n\
+                  echo lost\n\
+                  end > f\n\
+                  catch\n\
+                  try 1 time atomic in d\n\
+                  echo good\n\
+                  end > g\n\
+                  end\n\
+                  end";
+    let parsed = ftsh_syntax::parse("script", script).expect("a script");
+    let World { simulated, config, .. } = world();
+    let mut machine = Machine::new(&parsed, vec!["script".into()], vec![], config, 7);
+    let mut world = Conflicting { world: simulated, is_answered: false, answer: None };
+    assert_eq!(driver::run(&mut machine, &mut world), Outcome::Succeeded);
+    assert_eq!(world.world.content("f"), None);
+    assert_eq!(world.world.content("g"), Some("good\n".into()));
+}
+
 /// World whose shell ends once during a commit, and continues at once.
 struct Interrupted {
     world: Simulated,

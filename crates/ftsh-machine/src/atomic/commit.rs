@@ -87,36 +87,21 @@ impl Committer<'_> {
         Flow::Wait(TaskState::Committing(Committing::Filled(operation)))
     }
 
-    /// Commits the files, or passes them to the enclosing attempt.
+    /// Commits the files. Those of an inner attempt wait for the enclosing one.
     fn commit_files(&mut self, task: &mut Task) -> Flow {
-        let Some(Frame { height, kind: FrameKind::Transaction(mut transaction) }) =
-            task.frames.pop()
-        else {
+        let Some((transaction, outer)) = self.core.parts().tasks.with_enclosing(task) else {
             return Flow::broken(task, NO_TRANSACTION);
         };
-        let view = transaction.view().map(|view| view.handle.id());
-        let mut wanted: Vec<StagedFileId> =
-            transaction.inner.iter().map(ResourceHandle::id).collect();
-        let mut is_inner = false;
-        if !matches!(transaction.kind, TransactionKind::Redirected { .. })
-            && let Some(outer) = self.core.parts().tasks.enclosing(task)
-        {
-            outer.inner.append(&mut transaction.inner);
-            is_inner = true;
-        }
-        if is_inner && view.is_none() {
-            wanted.clear();
-        }
-        task.frames.push(Frame { height, kind: FrameKind::Transaction(transaction) });
-        let operation = match view {
+        let files: Vec<StagedFileId> = transaction.inner.iter().map(ResourceHandle::id).collect();
+        let is_inner = outer.is_some();
+        let operation = match transaction.view().map(|view| view.handle.id()) {
             Some(view) => {
                 let operation = self.core.new_operation(task);
-                let files = wanted;
                 self.core.request(Effect::CommitView { operation, view, files, is_inner });
                 operation
             }
-            None if wanted.is_empty() => return self.files_in_place(task),
-            None => self.request_commit(task, wanted),
+            None if is_inner || files.is_empty() => return self.files_in_place(task),
+            None => self.request_commit(task, files),
         };
         Flow::Wait(TaskState::Committing(Committing::Files(operation)))
     }
@@ -186,16 +171,22 @@ impl Committer<'_> {
         if let Some(view) = task.top_transaction().and_then(|it| it.view().cloned()) {
             task.directory.view = view.outer;
         }
-        let Some(transaction) = task.top_transaction() else {
+        let Some((transaction, outer)) = self.core.parts().tasks.with_enclosing(task) else {
             return Flow::broken(task, NO_TRANSACTION);
         };
-        transaction.inner.clear();
+        // Not before: the commit of a view may fail, and then the enclosing attempt must not commit
+        // the files.
+        match outer {
+            Some(outer) => outer.inner.append(&mut transaction.inner),
+            None => transaction.inner.clear(),
+        }
+        let written = std::mem::take(&mut transaction.written);
         if let TransactionKind::Attempt { replay, .. } | TransactionKind::Input(replay) =
             transaction.kind
         {
             self.core.request(Effect::KeepInput(replay));
         }
-        for (_, written) in std::mem::take(&mut transaction.written) {
+        for (_, written) in written {
             written.commit(&mut task.variables);
         }
         self.next_stream(task)
@@ -298,17 +289,28 @@ impl Committer<'_> {
 }
 
 impl Tasks {
-    /// Returns the innermost atomic attempt around a task's current structure, also among the
-    /// parents of the task.
-    fn enclosing<'t>(&'t mut self, task: &'t mut Task) -> Option<&'t mut Transaction> {
-        if own_attempt(task).is_some() {
-            return own_attempt(task);
+    /// Returns the transaction that is a task's current structure, and the innermost atomic attempt
+    /// around it, also among the parents of the task. A redirection commits its files by itself.
+    fn with_enclosing<'t>(
+        &'t mut self,
+        task: &'t mut Task,
+    ) -> Option<(&'t mut Transaction, Option<&'t mut Transaction>)> {
+        let (top, around) = task.frames.split_last_mut()?;
+        let FrameKind::Transaction(transaction) = &mut top.kind else { return None };
+        if let TransactionKind::Redirected { .. } = transaction.kind {
+            return Some((transaction, None));
         }
-        let mut parent = task.parent?.0;
-        while own_attempt(self.get_mut(parent)?).is_none() {
-            parent = self.get(parent)?.parent?.0;
+        let parent = task.parent.map(|(parent, _)| parent);
+        let outer = own_attempt(around).or_else(|| self.attempt_in(parent?));
+        Some((transaction, outer))
+    }
+
+    /// Returns the innermost atomic attempt of a task or of its parents.
+    fn attempt_in(&mut self, mut task: TaskId) -> Option<&mut Transaction> {
+        while own_attempt(&mut self.get_mut(task)?.frames).is_none() {
+            task = self.get(task)?.parent?.0;
         }
-        own_attempt(self.get_mut(parent)?)
+        own_attempt(&mut self.get_mut(task)?.frames)
     }
 
     /// Returns true if a process writes a stream of a task's commit.
@@ -367,9 +369,9 @@ pub(crate) fn commit_result(result: Result<Reply, Refusal>) -> Result<(), FileCo
     Err(FileCommitError { why, errno, retry, kind })
 }
 
-/// Returns the innermost atomic attempt among the task's own structures.
-fn own_attempt(task: &mut Task) -> Option<&mut Transaction> {
-    task.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
+/// Returns the innermost atomic attempt among structures of a task.
+fn own_attempt(frames: &mut [Frame]) -> Option<&mut Transaction> {
+    frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
         FrameKind::Transaction(it) if matches!(it.kind, TransactionKind::Attempt { .. }) => {
             Some(&mut **it)
         }
