@@ -1,8 +1,8 @@
-use ftsh_machine::Time;
 use ftsh_machine::time::Deadline;
+use ftsh_machine::{Machine, Outcome, Time, driver};
 use ftsh_sim::Simulated;
 
-use super::{seconds, world};
+use super::{World, seconds, world};
 
 #[test]
 fn results_of_branches_are_known_after_a_cancellation() {
@@ -256,6 +256,18 @@ fn output_of_failed_and_canceled_branches_is_tagged() {
     world().run(script).succeeds().prints("1\t1\n9\t9\ncaught\n").takes(5.0);
     let script = "forall n in 1 .to. 1000 output tagged at least 600; work 1; echo -n $n; end";
     world().run(script).succeeds().takes(3.0);
+}
+
+#[test]
+fn a_list_that_is_wrong_leaves_no_relay() {
+    let script = "forall n from input by $nothing output tagged; echo $n; end";
+    let parsed = ftsh_syntax::parse("script", script).expect("a script");
+    let World { mut simulated, config, .. } = world();
+    let environment = vec![("nothing".into(), "".into())];
+    let mut machine = Machine::new(&parsed, vec!["script".into()], environment, config, 7);
+    let outcome = driver::run(&mut machine, &mut simulated);
+    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+    assert_eq!(machine.in_progress().operations, 0);
 }
 
 #[test]

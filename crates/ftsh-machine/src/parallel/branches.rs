@@ -103,6 +103,8 @@ impl Forker<'_> {
             while_load,
             once_in,
         };
+        // A bad list fails before a relay begins, which only the join frame would end.
+        let items = pop_items(task, code)?;
         let (outputs, relay) = match output {
             Some(OutputMode::Grouped { in_order }) => {
                 (Some(Box::new(OutputBuffers::new(in_order))), None)
@@ -112,7 +114,7 @@ impl Forker<'_> {
             }
             None => (None, None),
         };
-        let mut tally = Box::new(Tally::new(pop_items(task, code)?, once, self.core.now()));
+        let mut tally = Box::new(Tally::new(items, once, self.core.now()));
         tally.decide(&clauses);
         let kind = JoinKind::Branches {
             code: Arc::clone(code),
