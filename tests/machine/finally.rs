@@ -373,6 +373,29 @@ fn a_limit_that_passes_in_a_group_in_progress_undoes_no_cut_around_it() {
 }
 
 #[test]
+fn a_further_cut_gives_a_group_no_more_time() {
+    // The share of the group of `1` counts from 1 s, that of the other one from 3 s.
+    let script = |words| {
+        format!(
+            "try for 3 seconds or 1 time; forall n in {words}\n\
+             if $n .eql. 1; try for 1 second or 1 time; try; hang; finally; work 9; end; end\n\
+             else; try; ok; finally; work 7; echo f; end; end\n\
+             end; catch; echo c; end"
+        )
+    };
+    let check = |words, output, end| {
+        let ran = cleaning().run(&script(words)).succeeds().prints(output).takes(end);
+        let trace = ran.world.trace();
+        assert_eq!(trace.matches("FinallyCut { begun: true }").count(), 1, "{trace}");
+    };
+    check("1", "c\n", 6.0);
+    check("1 2", "f\nc\n", 7.0);
+    // A group within its time is followed by the cut as before.
+    let script = script("1 2").replace("work 9", "work 4; echo in");
+    cleaning().run(&script).succeeds().prints("in\nf\nc\n").takes(7.0);
+}
+
+#[test]
 fn tries_in_a_group_in_progress_go_on_within_its_share() {
     let retried = |most: u32| {
         format!(

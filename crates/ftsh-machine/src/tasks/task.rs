@@ -107,7 +107,7 @@ pub(crate) struct Cancellation {
     /// Failure that canceled the task.
     pub failure: Arc<Failure>,
     /// Scope emptied for the cancellation; `None` for a child task, which is cleaned up together
-    /// with its parent.
+    /// with its parent. A cut of a child that `waits` only ends its groups, and its parent goes on.
     pub emptied: Option<ScopeId>,
     /// Parent scope of the groups' scopes. Before the first group, the scope around `emptied`.
     pub scope: ScopeId,

@@ -71,6 +71,9 @@ impl Unwinder<'_> {
     /// Executes a cut, also of running `finally` groups.
     pub(crate) fn cut_at_once(&mut self, task: &mut Task, mut cut: Cancellation) -> Flow {
         self.core.cancel(cut.timer.take());
+        if cut.waits && cut.emptied.is_none() {
+            return self.end_groups(task, &cut);
+        }
         let share = self.core.config().kill_timeout / 2;
         let (scope, ends) = (cut.scope, cut.since + self.core.config().kill_timeout);
         let left = ends - self.core.now();
@@ -84,6 +87,15 @@ impl Unwinder<'_> {
             if std::mem::take(&mut cut.waits) { Deadline::at(ends) } else { Deadline::NONE };
         cut.scope = self.core.scopes().nesting().parent(scope).unwrap_or(ScopeId::SCRIPT);
         self.empty_within(task, scope, left.min(share), AfterEmptied::Clean(Box::new(cut)))
+    }
+
+    /// Ends the groups whose time is over before that of other groups inside the same cut.
+    fn end_groups(&mut self, task: &mut Task, cut: &Cancellation) -> Flow {
+        if self.core.tasks().has_group_in_progress(task, cut.keep) {
+            self.core.terminate(cut.scope, self.core.config().kill_timeout / 2);
+            self.prepare_cleanup(task, cut.keep, cut.reason());
+        }
+        self.resume_cut_around(task)
     }
 
     /// Cancels like `cut_down`, without running `finally` groups.

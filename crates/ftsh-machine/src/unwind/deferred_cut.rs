@@ -53,7 +53,7 @@ impl Unwinder<'_> {
     /// of time.
     pub(crate) fn defer_cut(&mut self, task: &mut Task, mut cut: Cancellation) -> Flow {
         let limit = Deadline::at(cut.since + self.core.config().kill_timeout / 2);
-        let limit = self.supersede(task, cut.keep, limit);
+        let limit = self.supersede(task, cut.keep).map_or(limit, |inner| inner.limit.min(limit));
         cut.waits = true;
         cut.limit = limit;
         cut.timer = Some(
@@ -91,6 +91,11 @@ impl Unwinder<'_> {
             }
             return self.cut_at_once(task, cut);
         }
+        self.resume_cut_around(task)
+    }
+
+    /// Resumes the deferred cut around a task whose group has ended.
+    pub(super) fn resume_cut_around(&mut self, task: &Task) -> Flow {
         let mut next = task.parent;
         while let Some((id, _)) = next {
             let Some(owner) = self.core.parts().tasks.get_mut(id) else { break };
@@ -104,16 +109,15 @@ impl Unwinder<'_> {
         Flow::Wait(TaskState::AwaitingCleanup)
     }
 
-    /// Removes the inner cuts that concern the same groups. Returns the earliest limit of the
-    /// groups.
-    fn supersede(&mut self, task: &mut Task, keep: usize, limit: Deadline) -> Deadline {
+    /// Removes the inner cuts that concern the same groups. Returns the one with the earliest limit.
+    fn supersede(&mut self, task: &mut Task, keep: usize) -> Option<Cancellation> {
         let inside =
             task.frames.iter().skip(keep).position(is_group_in_progress).map(|at| keep + at);
         let concerns =
             |cut: &mut Cancellation| cut.keep >= keep && inside.is_none_or(|at| cut.keep <= at);
         let over: Vec<Cancellation> = task.cancellations.extract_if(.., concerns).collect();
         self.core.cancel(over.iter().filter_map(|cut| cut.timer));
-        over.iter().map(|cut| cut.limit).fold(limit, Deadline::min)
+        over.into_iter().min_by_key(|cut| cut.limit)
     }
 
     /// Stops all work inside all but the first `keep` structures of a task, except for running
@@ -131,8 +135,16 @@ impl Unwinder<'_> {
         for id in task.children() {
             let Some(mut child) = self.core.parts().tasks.take(id) else { continue };
             if self.core.tasks().has_group_in_progress(&child, 0) {
-                let limit = self.supersede(&mut child, 0, limit);
+                let inner = self.supersede(&mut child, 0).filter(|inner| inner.limit < limit);
+                let limit = inner.as_ref().map_or(limit, |inner| inner.limit);
                 self.spare_groups(&mut child, 0, (limit, why), spared);
+                if let Some(inner) = inner {
+                    let timer = Timer::Cleaning { task: id, keep: 0 };
+                    let timer = Some(self.core.arm(limit.timer_moment(), timer));
+                    let ends_groups =
+                        Cancellation { keep: 0, emptied: None, timer, waits: true, ..inner };
+                    child.cancellations.insert(0, ends_groups);
+                }
                 self.core.parts().tasks.put(child);
             } else {
                 self.prepare_child_cleanup(task, child, why);
