@@ -79,7 +79,8 @@ impl Oracle for Futile {
                 self.failed.remove(&task);
                 self.repeated.remove(&(task, place()));
             }
-            LogEvent::Attempt { .. } => _ = self.failed.remove(&task),
+            // A caught failure is over. What fails after it may fail in another task.
+            LogEvent::Attempt { .. } | LogEvent::Catch => _ = self.failed.remove(&task),
             LogEvent::Delay { .. } => {
                 if self.grouped.remove(&task) {
                     self.failed.remove(&task);
