@@ -31,7 +31,7 @@ pub use self::document::Document;
 pub use self::position::LineIndex;
 pub use self::server::{LanguageServer, ServerContext};
 pub use self::wire::Wire;
-use self::wire::{Incoming, WireError};
+use self::wire::{ClientMessage, WireError};
 
 /// Serves an editor until `exit` or the end of the input. Returns true if `shutdown` came before.
 ///
@@ -50,15 +50,15 @@ pub fn serve(
     let mut server = LanguageServer::new(context);
     loop {
         let answers = match wire.read() {
-            Ok(Incoming::Message(message)) => server.handle(message),
-            Ok(Incoming::Invalid(id, reason)) => match id {
+            Ok(ClientMessage::Message(message)) => server.handle(message),
+            Ok(ClientMessage::Invalid(id, reason)) => match id {
                 Some(id) => vec![server::refusal(id, &reason)],
                 None => {
                     complain(&format!("cannot parse a message of the editor: {reason}"));
                     Vec::new()
                 }
             },
-            Ok(Incoming::End) => return Ok(server.was_shut_down()),
+            Ok(ClientMessage::End) => return Ok(server.was_shut_down()),
             Err(WireError(reason)) => return Err(io::Error::other(reason)),
         };
         // Diagnostics wait until the editor has sent all pending changes.

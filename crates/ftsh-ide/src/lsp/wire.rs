@@ -23,9 +23,9 @@ pub struct Wire<I, O> {
     output: O,
 }
 
-/// Incoming message.
+/// ClientMessage message.
 #[derive(Debug)]
-pub enum Incoming {
+pub enum ClientMessage {
     /// Valid message.
     Message(Message),
     /// Invalid message: the id of the request, if present, and the error.
@@ -55,13 +55,13 @@ impl<I: Read + AsFd, O: Write> Wire<I, O> {
     /// # Errors
     ///
     /// Returns an error if the head is invalid, or if its length is too large.
-    pub fn read(&mut self) -> Result<Incoming, WireError> {
+    pub fn read(&mut self) -> Result<ClientMessage, WireError> {
         let mut length = None;
         loop {
             let mut line = Vec::new();
             (&mut self.input).take(MAX_HEAD_LENGTH).read_until(b'\n', &mut line)?;
             if line.is_empty() {
-                return Ok(Incoming::End);
+                return Ok(ClientMessage::End);
             }
             let line = String::from_utf8_lossy(&line);
             let bad = || WireError(format!("invalid head of a message: {line:?}"));
@@ -81,7 +81,7 @@ impl<I: Read + AsFd, O: Write> Wire<I, O> {
         }
         let mut text = Vec::new();
         let read = (&mut self.input).take(length).read_to_end(&mut text)?;
-        Ok(if (read as u64) < length { Incoming::End } else { parsed(&text) })
+        Ok(if (read as u64) < length { ClientMessage::End } else { parsed(&text) })
     }
 
     /// Returns true if reading would not block; the end of the input counts too.
@@ -101,9 +101,9 @@ impl<I: Read + AsFd, O: Write> Wire<I, O> {
     }
 }
 
-fn parsed(text: &[u8]) -> Incoming {
+fn parsed(text: &[u8]) -> ClientMessage {
     match serde_json::from_slice(text) {
-        Ok(message) => Incoming::Message(message),
+        Ok(message) => ClientMessage::Message(message),
         Err(_) => {
             let value = serde_json::from_slice::<Value>(text);
             let id = value.as_ref().ok().and_then(|value| value.get("id"));
@@ -112,7 +112,7 @@ fn parsed(text: &[u8]) -> Incoming {
                 Ok(_) => "the message is not a request, a response or a notification".to_owned(),
                 Err(error) => error.to_string(),
             };
-            Incoming::Invalid(id, reason)
+            ClientMessage::Invalid(id, reason)
         }
     }
 }
@@ -132,11 +132,11 @@ mod tests {
         let mut all = Vec::new();
         loop {
             match wire.read() {
-                Ok(Incoming::Message(message)) => {
+                Ok(ClientMessage::Message(message)) => {
                     all.push(serde_json::to_string(&message).expect("JSON"));
                 }
-                Ok(Incoming::Invalid(id, reason)) => all.push(format!("{id:?} {reason}")),
-                Ok(Incoming::End) => return all,
+                Ok(ClientMessage::Invalid(id, reason)) => all.push(format!("{id:?} {reason}")),
+                Ok(ClientMessage::End) => return all,
                 Err(WireError(reason)) => {
                     all.push(reason);
                     return all;
