@@ -23,7 +23,7 @@ pub struct Wire<I, O> {
     output: O,
 }
 
-/// ClientMessage message.
+/// Message from the client.
 #[derive(Debug)]
 pub enum ClientMessage {
     /// Valid message.
