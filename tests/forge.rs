@@ -425,7 +425,7 @@ fn the_hooks_check_every_script() {
     let line = format!("exec {} \"$@\"", text(&built["entry"]));
     let directory = tempfile::tempdir().expect("a directory");
     let scripts = ["good.ftsh", "wrong.ftsh", "also wrong.ftsh", "warned.ftsh"];
-    let texts = ["true\n", "echo $(date)\n", "echo $(date)\n", "rm -rf \"$1/cache\"\n"];
+    let texts = ["true\n", "echo `date`\n", "echo `date`\n", "rm -rf \"$1/cache\"\n"];
     for (name, script) in scripts.into_iter().zip(texts) {
         fs::write(directory.path().join(name), script).expect("a script");
     }

@@ -28,9 +28,9 @@ fn statements_share_a_session_that_survives_failures() {
     user.types("for n in 1\r  sh -c 'exit 8'\rend\r");
     user.sees("line 2: `sh -c 'exit 8'` exited with 8\r\n");
     assert!(!sees_prompt(&mut user, "~/sub").contains("before that"));
-    user.types("if tru; echo a; end\r");
+    user.types("if \"tru\"; echo a; end\r");
     user.sees("`tru` is neither true nor false");
-    user.types("echo $(date)\r");
+    user.types("echo `date`\r");
     user.sees("--> prompt:1:");
     user.types("function f\recho o''ld\rend\rf\r");
     user.sees("old\r\n");

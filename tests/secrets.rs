@@ -135,7 +135,7 @@ fn a_status_request_hides_secrets() {
 
 #[test]
 fn errors_before_the_run_hide_secrets() {
-    let finished = Ftsh::script("if hunter2 hunter2\nend").env("FTSH_REDACT", "hunter2").failure(2);
+    let finished = Ftsh::script("return 1 hunter2").env("FTSH_REDACT", "hunter2").failure(2);
     reports(&finished, &["***"]);
     Ftsh::command("true")
         .options(["--redact", "a b"])

@@ -125,7 +125,7 @@ fn forany_tries_each_once_and_keeps_the_winner() {
 fn if_and_while_want_booleans() {
     world().run("n=0; while $n .lt. 3; n=$n .add. 1; echo $n; end").prints("1\n2\n3\n");
     world().run("if 1 .gt. 2; echo a; else if 2 .gt. 1; echo b; else; echo c; end").prints("b\n");
-    world().run("if yes; ok; end").fails("expression", 1);
+    world().run("if \"yes\"; ok; end").fails("expression", 1);
     world().run("while 1; ok; end").fails("expression", 1);
 }
 
@@ -133,7 +133,7 @@ fn if_and_while_want_booleans() {
 fn the_right_side_is_not_evaluated_when_the_left_decides() {
     world().run("if false .and. $unset; ok; else; echo no; end").succeeds().prints("no\n");
     world().run("if true .or. (1 .div. 0); echo yes; end").succeeds().prints("yes\n");
-    world().run("if true .and. maybe; ok; end").fails("expression", 1);
+    world().run("if true .and. \"maybe\"; ok; end").fails("expression", 1);
 }
 
 #[test]

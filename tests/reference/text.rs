@@ -32,7 +32,7 @@ fn command(one: &Command) -> String {
         Command::List(name, words, false) => format!("list add {name}{}", list(words)),
         Command::Unset(name) => format!("{name}="),
         Command::If(condition, yes, no) => {
-            format!("if {}\n{}else\n{}end", expr(condition), block(yes), block(no))
+            format!("if {}\n{}else\n{}end", decision(condition), block(yes), block(no))
         }
         Command::Case(value, arms, otherwise) => {
             let patterns = |patterns: &[Pattern]| {
@@ -219,6 +219,26 @@ fn pattern(pattern: &Pattern) -> String {
         Pattern::Begins(name) => format!("${{{name}}}*"),
         Pattern::Ends(text) => format!("*{text}"),
         Pattern::Digit => "[0-9]?".into(),
+    }
+}
+
+/// Writes a condition, in which a command stands as it is.
+fn decision(condition: &Expr) -> String {
+    match condition {
+        Expr::Succeeds(inside) => command(inside),
+        Expr::Not(operand) if matches!(**operand, Expr::Succeeds(_)) => {
+            format!("! {}", decision(operand))
+        }
+        // Without quotes, a word could be a command.
+        Expr::Word(pieces) if !matches!(pieces[..], [Piece::Quoted(_)]) => {
+            let is_plain = |piece: &Piece| matches!(piece, Piece::Text(_) | Piece::Variable(_));
+            if pieces.iter().all(is_plain) { format!("\"{}\"", word(pieces)) } else { word(pieces) }
+        }
+        Expr::Not(operand) => format!("!({})", decision(operand)),
+        Expr::Binary(operator @ (".and." | ".or."), left, right) => {
+            format!("({}) {operator} ({})", decision(left), decision(right))
+        }
+        condition => expr(condition),
     }
 }
 

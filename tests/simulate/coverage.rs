@@ -6,8 +6,8 @@ use ftsh_machine::builtins;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
     BackoffClause, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Index,
-    Mode, Parameter, Pipeline, Quoted, Redirect, RedirectionTarget, Simple, StageKind, Substitute,
-    Try, VariableUse, Word, WordPart,
+    Mode, Parameter, Pipeline, Question, Quoted, Redirect, RedirectionTarget, Simple, StageKind,
+    Substitute, Try, VariableUse, Word, WordPart,
 };
 use ftsh_syntax::backoff::{Clauses, PolicyKind};
 use ftsh_syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, OutputMode, TryClauses};
@@ -26,7 +26,7 @@ const CONSTRUCTS: &str = "
     read-file write-file append-file read-variable write-variable append-variable
     with-errors errors other-descriptor duplicate here-document here-string around-block
     bare escaped single double variable pattern home
-    $name $1 $# $* $@ $$ :- :+ :? ${f()}
+    $name $1 $# $* $@ $$ $(name) :- :+ :? ${f()} $() $(()) question
     group function()";
 
 /// Number of executed lines for each construct.
@@ -427,7 +427,11 @@ impl Walk<'_> {
     }
 
     fn call(&mut self, call: &Expr) {
-        self.is("${f()}");
+        self.is(match &call.kind {
+            ExprKind::Collected(_) => "$()",
+            ExprKind::Group(_) => "$(())",
+            _ => "${f()}",
+        });
         self.expression(call);
     }
 
@@ -458,6 +462,7 @@ impl Walk<'_> {
                 Substitute::Default => ":-",
                 Substitute::Alternative => ":+",
                 Substitute::Required => ":?",
+                Substitute::Command => "$(name)",
             });
             self.parts(parts);
         }
@@ -495,8 +500,12 @@ impl Walk<'_> {
                 self.expression(to);
                 self.clause(".step.", step.as_deref());
             }
+            ExprKind::Collected(block) => self.block(block),
             ExprKind::Asked { question, pipeline } => {
-                self.is(question.spelling());
+                self.is(match question {
+                    Question::Bare => "question",
+                    _ => question.spelling(),
+                });
                 self.pipeline(pipeline);
             }
         }

@@ -70,14 +70,14 @@ pub fn double(text: &str, start: usize, parts: &mut Vec<(Range<usize>, TokenPart
 pub fn variable(text: &str, start: usize) -> usize {
     let rest = &text[start + 1..];
     if let Some(length) = name_of_call(rest) {
-        return call(text, start + 1 + length);
+        return enclosed(text, start + 1 + length, '}');
     }
     let name = |text: &str| {
         text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
     };
     let close = match rest.chars().next() {
         Some('{') => '}',
-        Some('(') => ')',
+        Some('(') => return enclosed(text, start + 2, ')'),
         Some('#' | '*' | '@' | '$' | '0'..='9') => return start + 2,
         _ => return start + 1 + name(rest),
     };
@@ -95,23 +95,27 @@ fn name_of_call(text: &str) -> Option<usize> {
     (after.len() < inside.len() && rest.starts_with('(')).then(|| text.len() - rest.len())
 }
 
-/// Returns the end of the `${f(x)}` whose parenthesis is at `start`. The text may hold strings and
-/// further calls.
-fn call(text: &str, start: usize) -> usize {
-    let mut open = vec!['}'];
+/// Returns the end of the `${f(x)}` or `$(command)` whose content is at `start`. The text may hold
+/// strings, and further calls and commands.
+fn enclosed(text: &str, start: usize, close: char) -> usize {
+    let mut open = vec![close];
     let mut at = start;
     while let (Some(c), Some(last)) = (text[at..].chars().next(), open.last().copied()) {
         match c {
             '\\' => at += 1 + text[at + 1..].chars().next().map_or(0, char::len_utf8),
-            '\'' if last == '}' => at = single(text, at).0,
-            '"' if last == '}' => {
+            '\'' if last != '"' => at = single(text, at).0,
+            '"' if last != '"' => {
                 open.push('"');
                 at += 1;
             }
             '\n' if last == '}' => return at,
-            '$' if text[at + 1..].starts_with('{') => {
-                open.push('}');
+            '$' if text[at + 1..].starts_with(['{', '(']) => {
+                open.push(if text[at + 1..].starts_with('{') { '}' } else { ')' });
                 at += 2;
+            }
+            '(' if last == ')' => {
+                open.push(')');
+                at += 1;
             }
             c => {
                 if c == last {

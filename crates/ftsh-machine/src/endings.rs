@@ -108,7 +108,7 @@ impl Thrown {
         let is_status =
             matches!(self.failure.kind, FailureKind::Exit | FailureKind::Failure | FailureKind::Io);
         let is_no = match question {
-            Question::Succeeds => true,
+            Question::Bare | Question::Succeeds => true,
             Question::Yes => self.failure.code == 1,
             Question::Output => false,
         };

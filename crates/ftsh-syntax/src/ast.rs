@@ -386,6 +386,8 @@ pub enum ExprKind {
         /// Difference between numbers.
         step: Option<Box<Expr>>,
     },
+    /// `$(commands)`: the text that a group prints, without its last end of line.
+    Collected(Block),
     /// `.succeeds. ( command )`, …
     Asked {
         /// Question to the command.
@@ -398,6 +400,8 @@ pub enum ExprKind {
 /// Question to a command in an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
+    /// A command as it is, in the head of `if`, `else if` and `while`: answers as `.succeeds.`.
+    Bare,
     /// `.succeeds.`: `true` for the status 0, `false` for any other.
     Succeeds,
     /// `.yes.`: `true` for the status 0, `false` for 1. Any other status is a failure.

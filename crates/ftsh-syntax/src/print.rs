@@ -391,10 +391,14 @@ impl Printer {
     /// Begins a line at the current depth.
     fn begin_line(&mut self) {
         self.end_line();
+        self.indent();
+        self.open = true;
+    }
+
+    fn indent(&mut self) {
         for _ in 0..self.depth {
             self.text.push_str("    ");
         }
-        self.open = true;
     }
 
     /// Ends the current line, and writes its here-documents.

@@ -83,12 +83,13 @@ impl BinaryOperator {
 }
 
 impl Question {
-    /// All questions, in the order of [`QUESTIONS`](crate::vocabulary::QUESTIONS).
+    /// All questions that are operators, in the order of [`QUESTIONS`](crate::vocabulary::QUESTIONS).
     pub const ALL: [Self; 3] = [Self::Succeeds, Self::Yes, Self::Output];
 
-    /// Returns the operator as scripts write it, dots included.
+    /// Returns the operator as scripts write it, dots included; empty for a bare command.
     pub fn spelling(self) -> &'static str {
         match self {
+            Self::Bare => "",
             Self::Succeeds => ".succeeds.",
             Self::Yes => ".yes.",
             Self::Output => ".output.",
@@ -114,6 +115,7 @@ impl Substitute {
             Self::Default => ":-",
             Self::Alternative => ":+",
             Self::Required => ":?",
+            Self::Command => "",
         }
     }
 }

@@ -7,7 +7,7 @@ use ftsh_machine::builtins;
 use ftsh_models::{CommandModel, last_name};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
-    Block, Command, CommandKind, Expr, ExprKind, Name, Quoted, Simple, Stage, Word, WordPart,
+    Block, Command, CommandKind, Expr, ExprKind, Name, Quoted, Simple, Stage, Word, WordPart, calls,
 };
 
 /// A command with a literal name in a script.
@@ -110,7 +110,8 @@ impl<'s> CommandWalk<'s> {
     /// Visits the commands of an expression.
     fn expr(&mut self, expr: &'s Expr) {
         match &expr.kind {
-            ExprKind::Word(_) => {}
+            ExprKind::Word(word) => calls(&word.parts).into_iter().for_each(|it| self.expr(it)),
+            ExprKind::Collected(block) => self.block(block),
             ExprKind::Asked { pipeline, .. } => self.stages(&pipeline.stages),
             ExprKind::Group(inner) | ExprKind::Unary { operand: inner, .. } => self.expr(inner),
             ExprKind::Call { args, .. } => args.iter().for_each(|it| self.expr(it)),
@@ -124,7 +125,12 @@ impl<'s> CommandWalk<'s> {
         }
     }
 
-    fn simple(&mut self, simple: &Simple) {
+    fn simple(&mut self, simple: &'s Simple) {
+        for word in simple.all_words() {
+            for call in calls(&word.parts) {
+                self.expr(call);
+            }
+        }
         let mut words = &simple.words[..];
         if words.first().and_then(literal).is_some_and(|name| name == "exec") {
             words = &words[1..];

@@ -248,6 +248,9 @@ pub(super) fn ending(done: Done) -> Result<(), Failure> {
 
 /// Returns the status of a script or a branch that ends by `return` outside a function.
 pub(super) fn status(value: Option<&str>) -> u8 {
+    if value == Some("false") {
+        return 1;
+    }
     match value.map(super::numbers::whole) {
         Some(Ok(code)) if code != 0 => code.clamp(1, 255) as u8,
         _ => 0,

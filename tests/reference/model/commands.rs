@@ -144,7 +144,11 @@ impl Model<'_> {
             Command::Capture(inside, name, append) => self.capture(inside, name, *append),
             Command::Call(function, words) => {
                 let arguments = self.words(words)?;
-                match self.call(*function, arguments)?.as_deref().map(whole) {
+                let value = self.call(*function, arguments)?;
+                if value.as_deref() == Some("false") {
+                    return Err(failed("exit", 1));
+                }
+                match value.as_deref().map(whole) {
                     // An integer other than 0 is the code of a failure.
                     Some(Ok(code)) if code != 0 => {
                         let code = code.clamp(i32::MIN.into(), i32::MAX.into());

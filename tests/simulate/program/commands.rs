@@ -202,7 +202,11 @@ impl Generator {
     pub(super) fn words(&mut self) -> String {
         let mut words = Vec::new();
         for _ in 0..self.dice.number(0, 3) {
-            words.push(match self.dice.number(0, 11) {
+            words.push(match self.dice.number(0, 15) {
+                12 => format!("$({})", self.simple()),
+                13 => format!("\"$(if ok; {}; end)\"", self.simple()),
+                14 => "$((n + 2 * (1 - $#)))".into(),
+                15 => (*self.dice.pick(&["$(v)", "$(pwd)"])).into(),
                 0 => (*self.dice.pick(&["/*.c", "/[ab].c", "/?.d", "one\\ word"])).into(),
                 1 => (*self.dice.pick(&["~", "~/a", "~user"])).into(),
                 2 => "'single $n'".into(),

@@ -89,6 +89,17 @@ impl Generator {
         }
     }
 
+    /// Returns the condition of an `if` or a `while`: a logical expression, or commands.
+    pub(super) fn decision(&mut self, depth: usize) -> String {
+        match self.dice.number(0, 7) {
+            0 => self.simple(),
+            1 => format!("! {} | {}", self.simple(), self.simple()),
+            2 => format!("({}) && {}", self.simple(), self.decision(0)),
+            3 => format!("!({}) || ok", self.simple()),
+            _ => self.condition(depth),
+        }
+    }
+
     /// Returns an expression that transforms a text by a function of the language.
     pub(super) fn text(&mut self) -> String {
         let value = self.value();

@@ -27,9 +27,9 @@ pub(super) const STRUCTURES: &[(u32, Make)] = &[
 ];
 
 fn decision(g: &mut Generator, depth: usize) -> Node {
-    let mut groups = vec![(format!("if {}", g.condition(2)), g.group(depth))];
+    let mut groups = vec![(format!("if {}", g.decision(2)), g.group(depth))];
     if g.dice.chance(0.3) {
-        groups.push((format!("else if {}", g.condition(1)), g.group(depth)));
+        groups.push((format!("else if {}", g.decision(1)), g.group(depth)));
     }
     if g.dice.chance(0.5) {
         groups.push(("else".into(), g.group(depth)));

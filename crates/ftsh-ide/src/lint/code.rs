@@ -124,6 +124,6 @@ fn gives_plain(expr: &Expr) -> bool {
         ExprKind::Word(_) => literal::expr(expr).is_some_and(|text| text.chars().all(is_harmless)),
         ExprKind::Group(inner) => gives_plain(inner),
         ExprKind::Binary { .. } | ExprKind::Unary { .. } | ExprKind::Range { .. } => true,
-        ExprKind::Call { .. } | ExprKind::Asked { .. } => false,
+        ExprKind::Call { .. } | ExprKind::Asked { .. } | ExprKind::Collected(_) => false,
     }
 }

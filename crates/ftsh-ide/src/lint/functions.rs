@@ -86,7 +86,9 @@ impl<'a> CallGraph<'a> {
         match &expr.kind {
             ExprKind::Call { name, .. } => self.called(Cow::Borrowed(name), inside),
             ExprKind::Asked { pipeline, .. } => self.pipeline(pipeline, inside),
+            // Lines of `$(…)` are blocks of the command, too.
             ExprKind::Word(_)
+            | ExprKind::Collected(_)
             | ExprKind::Group(_)
             | ExprKind::Unary { .. }
             | ExprKind::Binary { .. }

@@ -1,8 +1,12 @@
-//! Lint of braces that make a list in other shells, and are text here.
+//! Lint of words that are a list in other shells, and one text here: braces and `$(…)`.
+
+use std::collections::BTreeSet;
 
 use super::{Warning, walk};
 use ftsh_syntax::Script;
-use ftsh_syntax::ast::{CommandKind, ExprKind, Simple, Word, WordPart};
+use ftsh_syntax::ast::{
+    Block, CommandKind, Expr, ExprKind, Name, Parameter, Simple, Substitute, Word, WordPart,
+};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::{braces, literal};
 use ftsh_syntax::slug::Slug;
@@ -22,8 +26,57 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
         {
             warnings.extend(list(word));
         }
+        let words = match &command.kind {
+            CommandKind::For(details) => &details.list,
+            CommandKind::List { words, .. } => words,
+            _ => return,
+        };
+        warnings.extend(words.iter().filter_map(|it| collected(it, script.source.text())));
+    });
+    let assigned = assigned(&script.body);
+    walk::each(&script.body, &mut |command| {
+        for word in walk::words(command) {
+            walk::variables(&word.parts, &mut |variable, _| {
+                if let (Parameter::Named(name), Some((Substitute::Command, _))) =
+                    (&variable.parameter, &variable.substitute)
+                    && assigned.contains(name)
+                {
+                    let message = format!("`$({name})` is first of all the variable `{name}`");
+                    warnings.push(
+                        Warning::new(Slug::NameOrCommand, variable.span, message).hint(hint!(
+                            "for the variable, `${name}`; for the command, `$( {name})`"
+                        )),
+                    );
+                }
+            });
+        }
     });
     warnings
+}
+
+/// Warns of `$(…)` as the word of a list.
+fn collected(expr: &Expr, text: &str) -> Option<Warning> {
+    let ExprKind::Word(word) = &expr.kind else { return None };
+    let [WordPart::Call(call)] = &word.parts[..] else { return None };
+    let ExprKind::Collected(_) = &call.kind else { return None };
+    let written = &text[call.span.start..call.span.end];
+    let warning = Warning::new(Slug::OutputAsWord, call.span, "what a command prints is one word");
+    Some(if written.contains('\n') {
+        warning
+    } else {
+        warning.hint(hint!("for each line, `lines({written})`"))
+    })
+}
+
+/// Returns the names that a block assigns.
+fn assigned(block: &Block) -> BTreeSet<&Name> {
+    let mut names = BTreeSet::new();
+    walk::each(block, &mut |command| match &command.kind {
+        CommandKind::Assign { name, .. } | CommandKind::List { name, .. } => _ = names.insert(name),
+        CommandKind::For(details) => _ = names.insert(&details.variable),
+        _ => {}
+    });
+    names
 }
 
 fn expands_braces(simple: &Simple) -> bool {

@@ -26,7 +26,6 @@ mod outside;
 mod patterns;
 mod pauses;
 mod programs;
-mod questions;
 mod schedule;
 mod separators;
 mod tries;
@@ -75,7 +74,6 @@ pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Wa
     warnings.extend(lists::check(script));
     warnings.extend(inputs::check(script));
     warnings.extend(kinds::check(script));
-    warnings.extend(questions::check(script));
     warnings.extend(separators::check(script));
     warnings.extend(programs::check(script, programs));
     warnings.sort_by_key(|warning| warning.span.start);

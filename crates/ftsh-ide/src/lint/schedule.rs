@@ -258,7 +258,7 @@ impl ScheduleBuilder<'_> {
 fn computes_at_once(command: &Command) -> bool {
     fn computes(expr: &Expr) -> bool {
         let asks = match &expr.kind {
-            ExprKind::Asked { .. } | ExprKind::Call { .. } => true,
+            ExprKind::Asked { .. } | ExprKind::Call { .. } | ExprKind::Collected(_) => true,
             ExprKind::Unary { operator, .. } => match operator {
                 UnaryOperator::Test(_) => true,
                 UnaryOperator::Not => false,

@@ -9,9 +9,17 @@ use ftsh_syntax::ast::{
 use ftsh_syntax::parse::literal;
 
 /// Returns the blocks directly inside of a command. A pipeline has one for each stage that is a
-/// structure.
+/// structure, and each `$(…)` in words and expressions is one.
 pub(crate) fn blocks(command: &Command) -> Vec<&Block> {
-    command.blocks()
+    let mut found = command.blocks();
+    let mut exprs = expressions(command);
+    while let Some(expr) = exprs.pop() {
+        match &expr.kind {
+            ExprKind::Collected(block) => found.push(block),
+            _ => exprs.extend(operands(expr)),
+        }
+    }
+    found
 }
 
 /// Returns the expressions of a command, also those in its words, without those of its blocks.
@@ -91,6 +99,8 @@ fn amount<'t>(found: &mut Vec<&'t Expr>, duration: &'t Duration) {
 pub(crate) fn operands(expr: &Expr) -> Vec<&Expr> {
     match &expr.kind {
         ExprKind::Word(word) => calls(&word.parts),
+        // The commands are a block.
+        ExprKind::Collected(_) => Vec::new(),
         ExprKind::Asked { pipeline, .. } => {
             let mut found = Vec::new();
             add_calls_in(pipeline, &mut found);

@@ -249,7 +249,8 @@ impl NameCollector<'_, '_> {
                     self.simple(simple);
                 }
             }
-            ExprKind::Group(_)
+            ExprKind::Collected(_)
+            | ExprKind::Group(_)
             | ExprKind::Unary { .. }
             | ExprKind::Binary { .. }
             | ExprKind::Range { .. } => {}
@@ -271,8 +272,10 @@ impl NameCollector<'_, '_> {
 
     fn variable(&mut self, variable: &VariableUse) {
         if let Parameter::Named(name) = &variable.parameter {
-            let written = &self.text[variable.span.start + 1..variable.span.end];
-            let start = variable.span.start + 1 + usize::from(written.starts_with(['{', '(']));
+            // In `$((n))`, a name has no `$`.
+            let written = &self.text[variable.span.start..variable.span.end];
+            let start = variable.span.start + written.len()
+                - written.trim_start_matches(['$', '{', '(']).len();
             self.push(NameKind::Variable, false, name, Span::new(start, start + name.len()));
         }
         if let Some((_, parts)) = &variable.substitute {

@@ -45,6 +45,8 @@ impl TokenScanner<'_> {
             let text = &self.text[token.range.clone()];
             match token.role {
                 Role::Word => true,
+                // A command as a condition.
+                Role::Command => self.rest().starts_with(['&', '|']),
                 Role::Symbol => text == ")",
                 Role::Assignment(name) => text.len() > name + 1,
                 _ => false,

@@ -399,14 +399,17 @@ impl Expander<'_> {
         fields.split(&text)
     }
 
-    /// Returns the word of `${name:-word}` or `${name:+word}` if it takes the place of the variable.
+    /// Returns the word of `${name:-word}` or `${name:+word}`, or the command of `$(name)`, if it takes the place of the variable.
     fn substituted<'w>(
         &self,
         variable: &'w VariableUse,
     ) -> Result<Option<&'w [WordPart]>, Suspend> {
         let Some((substitute, parts)) = &variable.substitute else { return Ok(None) };
-        let set = self.value(variable)?.is_some_and(|value| !value.is_empty());
+        let value = self.value(variable)?;
+        let is_unset = value.is_none();
+        let set = value.is_some_and(|value| !value.is_empty());
         let is_used = match substitute {
+            Substitute::Command => is_unset && !self.config.unset_is_empty,
             Substitute::Default => !set,
             Substitute::Alternative => set,
             Substitute::Required => false,

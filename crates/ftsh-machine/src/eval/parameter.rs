@@ -20,7 +20,9 @@ impl<'a> Expander<'a> {
     /// Returns the value of a variable without a substitute, unconverted.
     pub(crate) fn plain(&self, variable: &VariableUse) -> Option<&'a Value> {
         match (&variable.parameter, &variable.substitute) {
-            (Parameter::Named(name), None) if variable.index.is_none() => {
+            (Parameter::Named(name), None | Some((Substitute::Command, _)))
+                if variable.index.is_none() =>
+            {
                 let variable = self.task.variables.get(name)?;
                 let shadowed = variable.inherited && !matches!(self.special(name), Ok(None));
                 (!shadowed).then_some(&variable.value)
@@ -37,6 +39,9 @@ impl<'a> Expander<'a> {
             (Some((Substitute::Default, parts)), _) if !set => self.parts(parts),
             (Some((Substitute::Alternative, parts)), _) if set => self.parts(parts),
             (Some((Substitute::Alternative, _)), _) => Ok(Cow::default()),
+            (Some((Substitute::Command, parts)), None) if !self.config.unset_is_empty => {
+                self.parts(parts)
+            }
             (Some((Substitute::Required, parts)), _) if !set => {
                 let text = self.parts(parts)?.to_string();
                 let missing = || format!("{} is missing or empty", named(&variable.parameter));

@@ -64,18 +64,22 @@ fn lower_reading(script: &Script, durations: Option<DurationsOf>, calls_read: bo
     lower.emit(Instruction::Return { value: false });
     // Bodies of functions follow the script, and then calls in words. Nested ones are found on the
     // way.
-    while let Some((name, body, until)) = lower.pending.pop() {
-        lower.until = until;
-        lower.functions.push((Arc::clone(name), lower.here()));
-        lower.limits.function = Some(Arc::clone(name));
-        lower.block(body);
-        lower.emit(Instruction::Return { value: false });
-    }
-    while let Some(call) = lower.pending_calls.pop() {
-        lower.calls.push((call.span.start, lower.here()));
-        lower.at(call.span);
-        lower.expr(call);
-        lower.emit(Instruction::EndCall);
+    loop {
+        if let Some((name, body, until)) = lower.pending.pop() {
+            lower.until = until;
+            lower.functions.push((Arc::clone(name), lower.here()));
+            lower.limits.function = Some(Arc::clone(name));
+            lower.block(body);
+            lower.emit(Instruction::Return { value: false });
+        } else if let Some(call) = lower.pending_calls.pop() {
+            lower.calls.push((call.span.start, lower.here()));
+            lower.at(call.span);
+            lower.until = call.span.end;
+            lower.expr(call);
+            lower.emit(Instruction::EndCall);
+        } else {
+            break;
+        }
     }
     lower.calls.sort_unstable();
     Program {
@@ -415,6 +419,16 @@ impl<'a> Lower<'a> {
                     self.expr(step);
                 }
                 self.emit(Instruction::Range { step: step.is_some() });
+            }
+            ExprKind::Collected(block) => {
+                self.emit(Instruction::BeginOutput);
+                let head = self.reserve();
+                let stages = [(self.here(), false)].into();
+                self.block(block);
+                self.emit(Instruction::EndTask);
+                self.code[head] = Instruction::Pipeline { stages, end: self.here() };
+                self.emit(Instruction::EndRedirect);
+                self.emit(Instruction::OutputText);
             }
             ExprKind::Asked { question: Question::Output, pipeline } => {
                 self.emit(Instruction::BeginOutput);

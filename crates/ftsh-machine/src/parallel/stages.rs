@@ -83,7 +83,8 @@ pub(crate) fn stage_ended(task: &Task, ending: TaskEnding, residue: TaskResidue)
 
 /// Applies the changes of variables by all stages, later stages last. Returns the first failure. A
 /// stage whose reader was gone has not failed. In a condition, the answer `false` counts only
-/// without other failures. `.yes.` takes the answer from the last stage.
+/// without other failures. `.yes.` takes the answer from the last stage. A single stage is the group
+/// of a `$(…)`, which changes no variables.
 pub(crate) fn join_stages(task: &mut Task, stages: Vec<Option<EndedStage>>) -> Option<TaskEnding> {
     let last = stages.len().saturating_sub(1);
     let question = match task.barrier() {
@@ -93,7 +94,9 @@ pub(crate) fn join_stages(task: &mut Task, stages: Vec<Option<EndedStage>>) -> O
     let is_negative_answer = |ending: &TaskEnding, question| !matches!(ending, TaskEnding::Failed(thrown) if !thrown.is_negative_answer(question));
     let mut failed: Option<TaskEnding> = None;
     for (index, EndedStage { mut ending, changes }) in stages.into_iter().flatten().enumerate() {
-        task.variables.absorb(changes);
+        if last > 0 {
+            task.variables.absorb(changes);
+        }
         if let TaskEnding::Failed(thrown) = &mut ending
             && question == Some(Question::Yes)
         {

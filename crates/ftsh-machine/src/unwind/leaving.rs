@@ -171,6 +171,9 @@ impl Unwinder<'_> {
 
 /// Returns the exit code if a function, called as a command, fails by returning this value.
 fn exit_code(value: &Value) -> Option<i32> {
+    if let Ok(success) = value.boolean() {
+        return (!success).then_some(1);
+    }
     let code = value.integer().ok().filter(|code| *code != 0)?;
     Some(code.clamp(i32::MIN.into(), i32::MAX.into()) as i32)
 }

@@ -14,11 +14,13 @@ use crate::frames::{Frame, FrameKind};
 use crate::grouped_output::GroupedOutput;
 use crate::loops::next_item;
 use crate::modifiers::{accept_failure, leave_keep};
-use crate::outcome::{BranchResults, Failure, Outcome};
+use crate::outcome::{BranchResults, Failure, FailureKind, Outcome};
 use crate::record::{Level, LogEvent, LogRecord};
 use crate::supply::{leave_words, record_word};
 use crate::tasks::{AfterEmptied, Task, TaskState, Tasks};
 use crate::values::Value;
+use ftsh_syntax::slug::Slug;
+use ftsh_syntax::vocabulary::is_name;
 
 impl Unwinder<'_> {
     /// Leaves structures up to the one that contains the failure.
@@ -74,7 +76,10 @@ impl Unwinder<'_> {
                     leave_keep(self.core, task, scope, outer_scope);
                 }
                 // Only the command of a condition answers, and not the calls in its words.
-                FrameKind::WordCall(_) => thrown.answers = false,
+                FrameKind::WordCall(call) => {
+                    thrown.answers = false;
+                    name_both(task, call.start, &mut thrown);
+                }
                 FrameKind::Call(call) => {
                     thrown.answers = true;
                     task.leave_call(*call);
@@ -315,5 +320,19 @@ impl Unwinder<'_> {
         task.frames.clear();
         task.stack.clear();
         self.empty(task, task.scope, AfterEmptied::Finish(outcome))
+    }
+}
+
+/// Names both readings of a `$(name)` that is neither a variable nor a command.
+fn name_both(task: &Task, start: usize, thrown: &mut Thrown) {
+    let text = task.program.source.text();
+    let name = text.get(start..).and_then(|rest| rest.split(')').next()).unwrap_or_default();
+    let is_form = text.get(..start).is_some_and(|before| before.ends_with("$(")) && is_name(name);
+    if is_form && thrown.failure.kind == FailureKind::NotFound {
+        let failure = Arc::make_mut(&mut thrown.failure);
+        failure.kind = FailureKind::Expression;
+        failure.slug = Slug::UnsetVariable;
+        failure.message =
+            format!("`$({name})`: no variable `{name}` is set, and no command `{name}` was found");
     }
 }

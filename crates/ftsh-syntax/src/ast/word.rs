@@ -63,7 +63,9 @@ pub enum WordPart {
     Double(Vec<Quoted>),
     /// `$name`, unquoted.
     Variable(Box<VariableUse>),
-    /// `${f(x)}`: an expression that begins with a call, with the value as text that is never split.
+    /// `${f(x)}`, `$((1 + 2))` or `$(command)`: an expression that begins with a call, a
+    /// [`Group`](super::ExprKind::Group), or a [`Collected`](super::ExprKind::Collected), with the
+    /// value as text that is never split.
     Call(Box<Expr>),
 }
 
@@ -74,7 +76,7 @@ pub enum Quoted {
     Text(String),
     /// `$name`.
     Variable(Box<VariableUse>),
-    /// `${f(x)}`: an expression that begins with a call.
+    /// `${f(x)}`, `$((1 + 2))` or `$(command)`, as [`WordPart::Call`].
     Call(Box<Expr>),
 }
 
@@ -87,7 +89,8 @@ pub struct VariableUse {
     pub parameter: Parameter,
     /// Index of `${name[index]}`.
     pub index: Option<Index>,
-    /// Mark and word of `${name:-word}`, `${name:+word}` or `${name:?text}`.
+    /// Mark and word of `${name:-word}`, `${name:+word}` or `${name:?text}`; of `$(name)`, the
+    /// command.
     ///
     /// Inside double quotes, a [`WordPart::Bare`] of the word is plain text, and so is a `'`.
     pub substitute: Option<(Substitute, Vec<WordPart>)>,
@@ -138,6 +141,8 @@ pub enum Substitute {
     Alternative,
     /// `:?`: the variable is unset or empty, which fails with the substitute as message.
     Required,
+    /// `$(name)`: the variable is unset, and the command `name` prints the value.
+    Command,
 }
 
 /// Returns the expressions of all `${f(x)}` and the indexes of all `${name[index]}` in parts of a

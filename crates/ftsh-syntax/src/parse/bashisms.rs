@@ -47,19 +47,19 @@ fn first_word(name: &str) -> Option<Hint> {
               or by a program: `prlimit --nofile=100 command`"
         ),
         "command" | "type" => hint!(
-            "to look for a program: `if .succeeds. (which name -> path)`; \
+            "to look for a program: `if which name -> path`; \
               the failure of a missing program has the kind `notfound`"
         ),
         "pushd" | "popd" => hint!(
-            "a `cd` in a branch of `forall` applies to the branch only; elsewhere, `pwd -> here` and `cd \"$here\"`"
+            "a `cd` in a branch of `forall` applies to the branch only; elsewhere, `here=$(pwd)` and `cd $here`"
         ),
-        "mapfile" | "readarray" => hint!("write `command -> v`, and then `for line in lines($v)`"),
+        "mapfile" | "readarray" => hint!("write `for line in lines($(command))`"),
         "!" => hint!(
             "to continue after a failure: `try … catch … end`; \
-              to test a command: `if .not. .succeeds. (command)`"
+              to test a command: `if ! command`"
         ),
-        "[[" => hint!("compare with operators: `if $a .eq. $b`, `if .isfile. $f`"),
-        "until" => hint!("write `while .not. …`, or `try` to repeat failed commands"),
+        "[[" => hint!("compare with symbols: `if $a == $b`, `if .isfile. $f`"),
+        "until" => hint!("write `while ! …`, or `try` to repeat failed commands"),
         "finally" => hint!("the commands from `finally` to the `end` of the `try` run in any case"),
         "break" | "continue" => {
             hint!("`{name}` is for the innermost `for` or `while`, and takes no arguments")
@@ -72,7 +72,7 @@ fn first_word(name: &str) -> Option<Hint> {
         "channel" => hint!(
             "a declaration stands on a line of its own: `channel mirror at most 4`; to run a program of this name, quote the name"
         ),
-        "unless" => hint!("write `if .not. …`"),
+        "unless" => hint!("write `if ! …`"),
         "wait" | "jobs" | "fg" | "bg" => at_once(),
         "alias" => hint!("write a function: `function name`, the commands, and `end`"),
         "eval" => hint!(
@@ -148,25 +148,25 @@ pub(super) fn is_comparison(symbol: &str) -> bool {
 /// Returns the operator for a symbol of other languages.
 pub(super) fn operator(symbol: &str) -> Option<&'static str> {
     Some(match symbol {
-        "=" | "==" | "===" | "is" => ".eq.",
-        "!=" => ".ne.",
+        "=" | "==" | "===" | "is" => "==",
+        "!=" => "!=",
         "-eq" => ".eql.",
         "-ne" => ".neql.",
-        "<" | "-lt" => ".lt.",
-        "<=" | "-le" => ".le.",
-        ">" | "-gt" => ".gt.",
-        ">=" | "-ge" => ".ge.",
+        "<" | "-lt" => "<",
+        "<=" | "-le" => "<=",
+        ">" | "-gt" => ">",
+        ">=" | "-ge" => ">=",
         "=~" => ".matches.",
-        "&&" | "-a" | "and" => ".and.",
-        "||" | "-o" | "or" => ".or.",
-        "+" => ".add.",
-        "-" => ".sub.",
-        "*" => ".mul.",
-        "/" => ".div.",
-        "%" => ".mod.",
+        "&&" | "-a" | "and" => "&&",
+        "||" | "-o" | "or" => "||",
+        "+" => "+",
+        "-" => "-",
+        "*" => "*",
+        "/" => "/",
+        "%" => "%",
         "**" | "^" => ".pow.",
         ".." => ".to.",
-        "not" | "!" => ".not.",
+        "not" | "!" => "!",
         _ => return None,
     })
 }
@@ -180,16 +180,16 @@ pub(super) fn test(condition: &str) -> Option<String> {
         words.remove(0);
     }
     let expression = match words[..] {
-        ["-z", value] => format!("{value} .eq. \"\""),
-        ["-n", value] => format!("{value} .ne. \"\""),
+        ["-z", value] => format!("{value} == \"\""),
+        ["-n", value] => format!("{value} != \"\""),
         [flag, file] => format!("{} {file}", file_test(flag)?),
         [left, symbol, right] => format!("{left} {} {right}", operator(symbol)?),
         _ => return None,
     };
     Some(match words.len() {
         _ if !negated => expression,
-        2 if expression.starts_with('.') => format!(".not. {expression}"),
-        _ => format!(".not. ({expression})"),
+        2 if expression.starts_with('.') => format!("! {expression}"),
+        _ => format!("!({expression})"),
     })
 }
 
@@ -428,13 +428,12 @@ fn is_sourced(name: &str, text: &str) -> bool {
     COMMON_FUNCTIONS.contains(&name) && text.contains("source")
 }
 
-/// Returns a command of `read` without the options and separators of another shell.
-pub(super) fn read_command(command: &str) -> Option<String> {
-    let mut words = command.split_whitespace().peekable();
-    words.next_if(|word| word.starts_with("IFS="));
-    let read = words.next().filter(|word| *word == "read")?;
-    let names = words.filter(|word| !word.starts_with('-'));
-    Some(std::iter::once(read).chain(names).collect::<Vec<_>>().join(" "))
+/// Removes the `-r` of `read`, which keeps backslashes in any case.
+pub(super) fn drop_option_of_read(simple: &mut Simple) {
+    let is = |at: usize, text: &str| simple.words.get(at).and_then(literal::bare) == Some(text);
+    if is(0, "read") && is(1, "-r") && simple.words.len() > 2 {
+        simple.words.remove(1);
+    }
 }
 
 /// Refuses options of `read`, and `IFS` before `read`.

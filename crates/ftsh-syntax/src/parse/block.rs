@@ -30,6 +30,7 @@ pub(super) struct LineLayout {
 
 /// Open structures with their content so far.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is true from some line on")]
 pub(super) struct Blocks {
     /// Commands outside of all structures.
     script: Vec<Command>,
@@ -47,6 +48,8 @@ pub(super) struct Blocks {
     has_begun: bool,
     /// True after the first statement other than `args` and `use`.
     is_past_head: bool,
+    /// True for the lines of a `$(…)`.
+    is_enclosed: bool,
 }
 
 /// Open structure.
@@ -70,6 +73,11 @@ struct Before {
 }
 
 impl Blocks {
+    /// Creates the blocks of a `$(…)`, which are inside of a statement.
+    pub(super) fn enclosed() -> Self {
+        Self { has_begun: true, is_past_head: true, is_enclosed: true, ..Self::default() }
+    }
+
     /// Returns true if the rest of the text is not worth parsing.
     pub(super) fn must_stop(&self) -> bool {
         self.too_deep || self.errors.len() >= MAX_ERRORS
@@ -109,7 +117,10 @@ impl Blocks {
         match line {
             ParsedLine::Command(kind) => {
                 let local = matches!(kind, CommandKind::Assign { local: true, .. });
-                if local && !self.frames.iter().any(|it| it.structure.keyword() == "function") {
+                if local
+                    && !self.is_enclosed
+                    && !self.frames.iter().any(|it| it.structure.keyword() == "function")
+                {
                     let error = SyntaxError::new(
                         Slug::StrayLocal,
                         layout.span,
@@ -198,8 +209,10 @@ impl Blocks {
                 self.errors.push(suspects.next().unwrap_or_else(|| no_end(&frame)));
             }
         }
-        self.errors.extend(jump::misplaced(&self.script, &self.functions));
-        self.errors.extend(channel::undeclared(&self.script, known));
+        self.errors.extend(jump::misplaced(&self.script, &self.functions, self.is_enclosed));
+        if !self.is_enclosed {
+            self.errors.extend(channel::undeclared(&self.script, known));
+        }
         if self.errors.is_empty() {
             return Ok(Block { commands: self.script });
         }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::documents::Documents;
-use super::{KnownNames, MAX_NESTING, Pair, Result, substitutions};
+use super::{KnownNames, MAX_NESTING, Pair, Result};
 use crate::ast::Name;
 use crate::error::SyntaxError;
 use crate::hint::hint;
@@ -31,8 +31,6 @@ pub(super) struct Builder<'s> {
     pub(super) is_first: bool,
     /// True if only `args` and `use` precede the current statement.
     pub(super) is_in_head: bool,
-    /// Names of programs that are not names of variables in the script.
-    pub(super) programs: Vec<&'static str>,
     /// Position of an unterminated string in the current line.
     pub(super) endless_string: Option<usize>,
     /// First string over several lines, which may have swallowed the lines after it.
@@ -55,10 +53,22 @@ impl<'s> Builder<'s> {
             has_used: known.has_used,
             is_first: false,
             is_in_head: false,
-            programs: substitutions::programs(text),
             endless_string: None,
             long_string: None,
             nesting: 0,
+        }
+    }
+
+    /// Returns a builder of the lines up to `end`, which takes over the names.
+    pub(super) fn enclosed(&mut self, end: usize) -> Self {
+        let text = &self.text[..end];
+        Self {
+            text,
+            documents: Documents::new(text),
+            functions: std::mem::take(&mut self.functions),
+            is_part: true,
+            endless_string: None,
+            ..*self
         }
     }
 

@@ -13,7 +13,8 @@ use crate::span::Span;
 impl Builder<'_> {
     /// Builds a `command` or an `inner_command`.
     pub(super) fn simple(&mut self, pair: Pair) -> Result<Simple> {
-        let simple = self.unchecked(pair)?;
+        let mut simple = self.unchecked(pair)?;
+        bashisms::drop_option_of_read(&mut simple);
         bashisms::command(&simple, &self.functions, self.text)?;
         Ok(simple)
     }
@@ -21,6 +22,8 @@ impl Builder<'_> {
     /// Builds a command that may be an error.
     pub(super) fn unchecked(&mut self, pair: Pair) -> Result<Simple> {
         let span = self.span(&pair);
+        // In a condition, a joined word could become an operator.
+        let is_inner = pair.as_rule() == Rule::inner_command;
         let mut simple = Simple {
             span,
             assignments: Vec::new(),
@@ -39,7 +42,7 @@ impl Builder<'_> {
                 _ => simple.words.push(self.word(pair)?),
             }
         }
-        if simple.assignments.is_empty() {
+        if simple.assignments.is_empty() && !is_inner {
             simple.words.iter_mut().skip(1).for_each(join);
         }
         modifier::take(&mut simple, &self.functions)?;

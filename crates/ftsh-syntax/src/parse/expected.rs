@@ -6,13 +6,12 @@ use super::Rule;
 use super::bashisms;
 use super::braces::arrays;
 use super::builder::too_nested;
-use crate::ast::Question;
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
 use crate::slug::Slug;
 use crate::span::Span;
-use crate::vocabulary::{ANSWERING, HEADS, OPERATORS, QUESTIONS, SYMBOLS};
+use crate::vocabulary::{HEADS, OPERATORS, QUESTIONS, SYMBOLS};
 
 /// Explains a failed parse of the text from `base` on, whose command begins at `start`.
 pub(super) fn explain(
@@ -37,9 +36,6 @@ pub(super) fn explain(
     let keyword = first_word(statement);
     let before = text[start..at].trim_end();
     let expected = if before.is_empty() { "a command" } else { expected(rules, keyword, before) };
-    if let Some(error) = condition_of_test(statement, start) {
-        return error;
-    }
     if let Some(error) = unknown_operator(before, start) {
         return error;
     }
@@ -138,7 +134,7 @@ pub(super) fn structure_in_succeeds(span: Span, head: &str) -> SyntaxError {
     SyntaxError::new(
         Slug::StructureAsCondition,
         span,
-        format!("`.succeeds.` runs commands, and no `{head}`"),
+        format!("a condition takes commands, and no `{head}`"),
     )
     .hint(hint!("put the structure into a function, and call the function"))
 }
@@ -244,34 +240,6 @@ fn expected(rules: &[Rule], keyword: &str, before: &str) -> &'static str {
     }
 }
 
-/// Returns the error for `if [ … ]` or `while test …`, whose whole idea is the error.
-fn condition_of_test(statement: &str, start: usize) -> Option<SyntaxError> {
-    let line = statement.lines().next()?;
-    let head = line.strip_prefix("else").map_or(line, str::trim_start);
-    let (keyword, rest) = head.split_at(first_word(head).len());
-    let rest = rest.trim_start();
-    let (test, condition) = rest.split_once([' ', '\t'])?;
-    if !matches!(keyword, "if" | "while") || !matches!(test, "[" | "[[" | "test") {
-        return None;
-    }
-    let start = start + line.len() - rest.len();
-    let span = Span::new(start, start + test.len());
-    let error = SyntaxError::new(
-        Slug::CommandAsCondition,
-        span,
-        format!("`{keyword}` takes an expression, not `{test}`"),
-    );
-    if let Some(hint) = bashisms::matched(condition).filter(|_| test == "[[") {
-        return Some(error.hint(hint));
-    }
-    Some(error.hint(match bashisms::test(condition) {
-        Some(expression) => hint!("write `{keyword} {expression}`"),
-        None => hint!(
-            "compare with operators: `{keyword} $a .eq. $b`, `{keyword} $n .lt. 5`, `{keyword} .isfile. $f`"
-        ),
-    }))
-}
-
 fn first_word(text: &str) -> &str {
     text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default()
 }
@@ -301,19 +269,6 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
         let hint = hint!("operators are written between dots: `{dotted}`");
         return Some((Slug::UnknownOperator, hint));
     }
-    if asks && matches!(first, "not" | "!") && bashisms::is_operator(found) {
-        return Some((Slug::UnknownOperator, hint!("`{first}` is written `.not.`")));
-    }
-    if asks
-        && first.starts_with('-')
-        && let Some(test) = bashisms::test(rest)
-    {
-        return Some((Slug::UnknownOperator, hint!("write `{keyword} {test}`")));
-    }
-    if asks && found == "in" {
-        let hint = hint!("`in` is written `.contains.`, after the longer text");
-        return Some((Slug::UnknownOperator, hint));
-    }
     let question = QUESTIONS.iter().find(|question| before.ends_with(**question));
     if let Some(question) = question.filter(|_| !found.is_empty()) {
         let command = line.rsplit(question).next().unwrap_or_default();
@@ -331,7 +286,7 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
         && matches!(found, "&&" | "||")
         && let Some(condition) = bashisms::test(condition.split(found).next().unwrap_or_default())
     {
-        let condition = if found == "||" { format!(".not. ({condition})") } else { condition };
+        let condition = if found == "||" { format!("!({condition})") } else { condition };
         let hint = hint!("write `if {condition}`, the commands, and `end`");
         return Some((Slug::AndOr, hint));
     }
@@ -363,24 +318,6 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
             ),
         ),
         (_, "&") => (Slug::Background, bashisms::at_once()),
-        ("if" | "while", _) if is_command(first) && is_before(first, rest, before) => {
-            let command = rest.split([';', '#']).next().unwrap_or_default().trim();
-            let negated = command.strip_prefix("! ").or_else(|| command.strip_prefix("not "));
-            let (not, command) = negated.map_or(("", command), |command| (".not. ", command));
-            let read = bashisms::read_command(command);
-            let command = read.as_deref().unwrap_or(command);
-            let asked = super::parse("hint", &format!("if .succeeds. ({command})\nend"));
-            let command = if asked.is_ok() { command } else { "command" };
-            let last = command.rsplit('|').next().unwrap_or(command).split_whitespace().next();
-            let answers = last.is_some_and(|name| ANSWERING.contains(&name));
-            let question = if answers { Question::Yes } else { Question::Succeeds }.spelling();
-            (
-                Slug::CommandAsCondition,
-                hint!(
-                    "`{keyword}` takes an expression; to test a command, `{keyword} {not}{question} ({command})`"
-                ),
-            )
-        }
         ("try" | "if" | "while" | "for" | "forany" | "forall", "|") => (
             Slug::PipelineStage,
             hint!("the output of a structure is piped after its `end`: `end | sort`"),
@@ -442,22 +379,9 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
     Some(advice)
 }
 
-/// Returns true if nothing but the name of a program, which may be negated, is before the error.
-fn is_before(first: &str, rest: &str, before: &str) -> bool {
-    let negated = rest.strip_prefix("! ").map(str::trim_start);
-    let program = negated.and_then(|rest| rest.split([' ', '\t', ';']).next());
-    before.ends_with(first) || program.is_some_and(|program| before.ends_with(program))
-}
-
 /// Returns true if a line looks like `name=…`.
 fn assigns(line: &str) -> bool {
     line.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     })
-}
-
-/// Returns true if a word looks like the name of a program.
-fn is_command(word: &str) -> bool {
-    let program = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '.');
-    word == "!" || program && !bashisms::is_operator(word) && !word.contains('(')
 }

@@ -1,9 +1,14 @@
 //! Builder of expressions: operators and operands in a row become a tree by precedence.
 
+use smallvec::smallvec;
+
 use super::builder::Builder;
 use super::operator::{self, Precedence};
-use super::{MAX_EXPRESSION_DEPTH, Pair, Pairs, Result, Rule, literal};
-use crate::ast::{BinaryOperator, Expr, ExprKind, Question, UnaryOperator};
+use super::{MAX_EXPRESSION_DEPTH, Pair, Pairs, Result, Rule, bashisms, literal, questions};
+use crate::ast::{
+    BinaryOperator, Expr, ExprKind, Parameter, Pipeline, Question, Simple, Stage, StageKind,
+    UnaryOperator, VariableUse, Word, WordPart,
+};
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::nearest::nearest;
@@ -39,8 +44,73 @@ impl Builder<'_> {
     }
 
     fn measured(&mut self, pair: Pair) -> Result<Operand> {
-        let is_condition = pair.as_rule() == Rule::condition;
+        let is_condition = matches!(pair.as_rule(), Rule::condition | Rule::decision);
         self.operations(pair.into_inner(), is_condition)
+    }
+
+    /// Builds the `decision` of a head, in which bare words are commands.
+    pub(super) fn decision(&mut self, pair: Pair) -> Result<Expr> {
+        let mut expr = self.expr(pair)?;
+        self.ask(&mut expr, None)?;
+        Ok(expr)
+    }
+
+    /// Turns the bare words that a condition consists of into commands, and checks the condition.
+    /// `dotted` is the operator around it, if its operands are no commands.
+    fn ask(&self, expr: &mut Expr, dotted: Option<&'static str>) -> Result<()> {
+        match &mut expr.kind {
+            ExprKind::Group(inner) => self.ask(inner, dotted),
+            ExprKind::Unary { operator: operator @ UnaryOperator::Not, is_symbol, operand } => {
+                self.ask(operand, dotted.or((!*is_symbol).then_some(operator.spelling())))
+            }
+            ExprKind::Binary {
+                operator: operator @ (BinaryOperator::And | BinaryOperator::Or),
+                is_symbol,
+                left,
+                right,
+            } => {
+                let dotted = dotted.or((!*is_symbol).then_some(operator.spelling()));
+                self.ask(left, dotted)?;
+                self.ask(right, dotted)
+            }
+            ExprKind::Word(word) if questions::is_command(word) => {
+                questions::check_word(word, self.text)?;
+                if let Some(operator) = dotted {
+                    return Err(questions::joined(operator, expr.span));
+                }
+                let pipeline = single(word.clone());
+                if let Some(simple) = pipeline.stages[0].simple() {
+                    bashisms::command(simple, &self.functions, self.text)?;
+                }
+                let pipeline = Box::new(pipeline);
+                expr.kind = ExprKind::Asked { question: Question::Bare, pipeline };
+                Ok(())
+            }
+            ExprKind::Asked { question: Question::Bare, .. } => match dotted {
+                Some(operator) => Err(questions::joined(operator, expr.span)),
+                None => Ok(()),
+            },
+            _ => questions::check(expr, self.text),
+        }
+    }
+
+    /// Builds a `sum_group`, whose operands are numbers.
+    pub(super) fn sum(&mut self, pair: Pair) -> Result<Expr> {
+        let mut expr = self.primary(pair)?.expr;
+        if let ExprKind::Group(inner) = &mut expr.kind
+            && !matches!(inner.kind, ExprKind::Binary { .. })
+        {
+            // Addition takes no text, and writes a number in its shortest form.
+            let span = inner.span;
+            let zero = Expr { span, kind: ExprKind::Word(bare("0", span)) };
+            let left = Box::new(Expr {
+                span,
+                kind: std::mem::replace(&mut inner.kind, zero.kind.clone()),
+            });
+            let (operator, is_symbol) = (BinaryOperator::Add, true);
+            inner.kind = ExprKind::Binary { operator, is_symbol, left, right: Box::new(zero) };
+        }
+        Ok(expr)
     }
 
     /// Builds the tree by Dijkstra's shunting-yard algorithm, which needs no recursion.
@@ -112,7 +182,7 @@ impl Builder<'_> {
     fn primary(&mut self, pair: Pair) -> Result<Operand> {
         let span = self.span(&pair);
         let (kind, depth) = match pair.as_rule() {
-            Rule::group => self.nested(span, |this| {
+            Rule::group | Rule::choice | Rule::sum_group => self.nested(span, |this| {
                 let inner = pair.into_inner().next().expect("a group holds an expression");
                 let Operand { expr, depth } = this.measured(inner)?;
                 Ok((ExprKind::Group(Box::new(expr)), depth))
@@ -143,6 +213,27 @@ impl Builder<'_> {
                 let pipeline = Box::new(this.pipeline(pipeline)?);
                 Ok((ExprKind::Asked { question, pipeline }, 0))
             })?,
+            Rule::asks => self.nested(span, |this| {
+                questions::check_text(pair.as_str(), span)?;
+                let pipeline = pair.into_inner().next().expect("a question holds a command");
+                let pipeline = Box::new(this.pipeline(pipeline)?);
+                questions::check_pipeline(&pipeline, this.text)?;
+                Ok((ExprKind::Asked { question: Question::Bare, pipeline }, 0))
+            })?,
+            Rule::sum_call => {
+                return self.primary(pair.into_inner().next().expect("a call"));
+            }
+            Rule::sum_number => (ExprKind::Word(bare(pair.as_str(), span)), 0),
+            Rule::sum_name => {
+                let parameter = Parameter::Named(Self::name(&pair));
+                let variable = VariableUse { span, parameter, index: None, substitute: None };
+                let parts = smallvec![WordPart::Variable(Box::new(variable))];
+                (ExprKind::Word(Word { span, parts }), 0)
+            }
+            Rule::double_variable => {
+                let parts = smallvec![self.part(pair)?];
+                (ExprKind::Word(Word { span, parts }), 0)
+            }
             _ => {
                 let word = pair.into_inner().next().expect("a value is one word");
                 (ExprKind::Word(self.word(word)?), 0)
@@ -193,7 +284,7 @@ impl Builder<'_> {
             "exists" | "isfile" | "isdir" => {
                 Some(hint!("tests of files are operators: `.exists. $f`, `.isfile. $f`"))
             }
-            "defined" | "isset" => Some(hint!("compare with a default: `${{x:-}} .ne. \"\"`")),
+            "defined" | "isset" => Some(hint!("compare with a default: `${{x:-}} != \"\"`")),
             _ => None,
         };
         if let Some(hint) = foreign {
@@ -205,6 +296,22 @@ impl Builder<'_> {
             None => error,
         }
     }
+}
+
+fn bare(text: &str, span: Span) -> Word {
+    Word { span, parts: smallvec![WordPart::Bare(text.to_owned())] }
+}
+
+/// Returns a command of one word.
+pub(super) fn single(word: Word) -> Pipeline {
+    let simple = Simple {
+        span: word.span,
+        assignments: Vec::new(),
+        modifiers: Vec::new(),
+        words: vec![word],
+        redirects: Vec::new(),
+    };
+    Pipeline { stages: vec![Stage { kind: StageKind::Simple(simple), pipe_errors: false }] }
 }
 
 /// Applies the pending operators of a higher precedence than the operator at `span`.
@@ -300,9 +407,7 @@ fn not_associative(first: Span, second: Span, precedence: Precedence) -> SyntaxE
         (
             Slug::ChainedComparison,
             "comparisons don't chain",
-            hint!(
-                "use parentheses, or join two comparisons with `.and.`: `1 .lt. $x .and. $x .lt. 9`"
-            ),
+            hint!("use parentheses, or join two comparisons with `&&`: `1 < $x && $x < 9`"),
         )
     };
     SyntaxError::new(slug, second, message)

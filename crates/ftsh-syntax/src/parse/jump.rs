@@ -24,18 +24,27 @@ enum Enclosing {
 
 /// Stage that is a structure. `return` cannot leave the stage either, although it could seem to
 /// leave the function.
-const STAGE: Enclosing = Enclosing::Task("a stage of a pipeline");
+const STAGE: &str = "a stage of a pipeline";
+/// Lines of a `$(…)`, which `return` cannot leave either.
+const ENCLOSED: &str = "a `$(…)`";
+
 /// Returns the hint about the end of a task.
 pub(super) fn ends() -> Hint {
     hint!("code that runs in parallel ends after its last command, by a failure, or by `exit`")
 }
 
 /// Returns the errors of misplaced jumps in a script that defines `functions`.
-pub(super) fn misplaced(script: &[Command], functions: &HashMap<Name, Span>) -> Vec<SyntaxError> {
+///
+/// The lines of a `$(…)` are a task of their own.
+pub(super) fn misplaced(
+    script: &[Command],
+    functions: &HashMap<Name, Span>,
+    is_enclosed: bool,
+) -> Vec<SyntaxError> {
     let functions = functions.keys().map(|name| &**name).collect();
     let mut check = JumpCheck {
         functions,
-        enclosing: Vec::new(),
+        enclosing: if is_enclosed { vec![Enclosing::Task(ENCLOSED)] } else { Vec::new() },
         atomic: false,
         in_view: false,
         errors: Vec::new(),
@@ -89,7 +98,7 @@ impl JumpCheck<'_> {
                 self.exec(pipeline);
                 self.keep(pipeline);
                 for block in pipeline.stages.iter().filter_map(Stage::block) {
-                    self.inside(STAGE, block);
+                    self.inside(Enclosing::Task(STAGE), block);
                 }
             }
             CommandKind::Comment { .. }
@@ -155,12 +164,11 @@ impl JumpCheck<'_> {
         let is_boundary = |it: &&Enclosing| matches!(it, Enclosing::Finally | Enclosing::Task(_));
         match self.enclosing.iter().rev().find(is_boundary) {
             Some(Enclosing::Finally) => self.errors.push(leaves_finally(keyword, span)),
-            Some(&STAGE) if keyword == "return" => {
-                let error = SyntaxError::new(
-                    Slug::LeavesBranch,
-                    span,
-                    "`return` can't leave a stage of a pipeline",
-                );
+            Some(Enclosing::Task(what))
+                if keyword == "return" && [STAGE, ENCLOSED].contains(what) =>
+            {
+                let message = format!("`return` can't leave {what}");
+                let error = SyntaxError::new(Slug::LeavesBranch, span, message);
                 self.errors.push(error.hint(ends()));
             }
             _ => {}

@@ -301,7 +301,11 @@ impl Builder<'_> {
 
     /// Builds the only expression of a head.
     fn condition(&mut self, pair: Pair) -> Result<Expr> {
-        self.expr(pair.into_inner().next().expect("the head holds an expression"))
+        let inner = pair.into_inner().next().expect("the head holds an expression");
+        match inner.as_rule() {
+            Rule::decision => self.decision(inner),
+            _ => self.expr(inner),
+        }
     }
 
     pub(super) fn optional(&mut self, pair: Pair) -> Result<Option<Expr>> {

@@ -29,6 +29,7 @@ mod operator;
 mod pipeline;
 mod plain;
 mod plain_try;
+mod questions;
 mod reader;
 mod size;
 mod structure;

@@ -28,7 +28,7 @@ impl Precedence {
 /// Returns the operator before an operand for a rule of the grammar.
 pub(super) fn prefix(rule: Rule) -> Option<(U, Precedence)> {
     let operator = match rule {
-        Rule::negation => return Some((U::Not, Precedence::Negation)),
+        Rule::negation | Rule::denial => return Some((U::Not, Precedence::Negation)),
         Rule::not => U::Not,
         Rule::exists => U::Test(F::Exists),
         Rule::isr => U::Test(F::Readable),
@@ -62,11 +62,11 @@ pub(super) fn infix(rule: Rule) -> Option<(B, Precedence)> {
         Rule::ge | Rule::at_least => (B::Ge, T::Comparison),
         Rule::contains => (B::Contains, T::Comparison),
         Rule::matches => (B::Matches, T::Comparison),
-        Rule::add | Rule::plus => (B::Add, T::Sum),
-        Rule::sub | Rule::minus => (B::Sub, T::Sum),
-        Rule::mul | Rule::times => (B::Mul, T::Product),
-        Rule::div | Rule::over => (B::Div, T::Product),
-        Rule::modulo | Rule::remainder => (B::Mod, T::Product),
+        Rule::add | Rule::plus | Rule::sum_plus => (B::Add, T::Sum),
+        Rule::sub | Rule::minus | Rule::sum_minus => (B::Sub, T::Sum),
+        Rule::mul | Rule::times | Rule::sum_times => (B::Mul, T::Product),
+        Rule::div | Rule::over | Rule::sum_over => (B::Div, T::Product),
+        Rule::modulo | Rule::remainder | Rule::sum_remainder => (B::Mod, T::Product),
         Rule::pow => (B::Pow, T::Power),
         _ => return None,
     })

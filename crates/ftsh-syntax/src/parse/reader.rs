@@ -5,7 +5,7 @@ use pest::error::InputLocation;
 
 use super::block::{Blocks, LineLayout};
 use super::builder::Builder;
-use super::{Grammar, KnownNames, Pair, Rule, Unfinished, expected};
+use super::{Grammar, KnownNames, Pair, Result, Rule, Unfinished, expected};
 use crate::ast::Block;
 use crate::error::SyntaxError;
 use crate::span::Span;
@@ -17,6 +17,15 @@ pub(super) fn script(
 ) -> std::result::Result<Block, Vec<SyntaxError>> {
     let reader = ScriptReader::read(text, known, true);
     reader.blocks.finish(reader.lost, known)
+}
+
+/// Parses the lines of a `$(…)`, or returns the first error.
+pub(super) fn enclosed(builder: &mut Builder, lines: Span) -> Result<Block> {
+    let inner = builder.enclosed(lines.end);
+    let reader = ScriptReader::read_from(lines.start, inner, Blocks::enclosed(), true);
+    builder.functions = reader.builder.functions;
+    let result = reader.blocks.finish(reader.lost, KnownNames::default());
+    result.map_err(|errors| errors.into_iter().next().map(Box::new).expect("an error"))
 }
 
 /// Parses a whole script by the grammar alone.
@@ -68,11 +77,18 @@ impl<'s> ScriptReader<'s> {
     /// `known` names are defined before the text.
     fn read(text: &'s str, known: KnownNames<'s>, quickly: bool) -> Self {
         let byte_order_mark = text.len() - text.trim_start_matches('\u{feff}').len();
+        let builder = Builder::new(text, known);
+        Self::read_from(byte_order_mark, builder, Blocks::default(), quickly)
+    }
+
+    /// Reads the text of a builder from a position on.
+    fn read_from(at: usize, builder: Builder<'s>, blocks: Blocks, quickly: bool) -> Self {
+        let text = builder.text;
         let mut reader = ScriptReader {
             text,
-            builder: Builder::new(text, known),
-            blocks: Blocks::default(),
-            at: byte_order_mark,
+            builder,
+            blocks,
+            at,
             fresh: true,
             held: Vec::new(),
             lost: false,

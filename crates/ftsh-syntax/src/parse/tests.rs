@@ -6,6 +6,7 @@ mod bashisms;
 mod bashisms_in_commands;
 mod cases;
 mod channels;
+mod commands_in_expressions;
 mod errors;
 mod errors_in_words;
 mod limits;

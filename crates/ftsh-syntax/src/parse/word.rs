@@ -2,8 +2,14 @@
 
 use super::builder::Builder;
 use super::document::unindented;
-use super::{Pair, Pairs, Result, Rule, literal, substitutions};
-use crate::ast::{Expr, Index, Parameter, Quoted, Substitute, VariableUse, Word, WordPart};
+use smallvec::smallvec;
+
+use super::expr::single;
+use super::{Pair, Pairs, Result, Rule, literal, reader, substitutions};
+use crate::ast::{
+    Block, Command, CommandKind, Expr, ExprKind, Index, Parameter, Quoted, Substitute, VariableUse,
+    Word, WordPart,
+};
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::slug::Slug;
@@ -33,7 +39,7 @@ impl Builder<'_> {
         pairs.map(|pair| self.part(pair)).collect()
     }
 
-    fn part(&mut self, pair: Pair) -> Result<WordPart> {
+    pub(super) fn part(&mut self, pair: Pair) -> Result<WordPart> {
         let span = self.span(&pair);
         Ok(match pair.as_rule() {
             Rule::single => WordPart::Single(self.single(pair)?),
@@ -121,27 +127,57 @@ impl Builder<'_> {
         Ok(pieces)
     }
 
-    /// Builds the expression of `${f(x)}`; `None` for a variable.
+    /// Builds the expression of `${f(x)}`, `$((1 + 2))` or `$(command)`; `None` for a variable.
     fn called(&mut self, pair: &Pair) -> Result<Option<Box<Expr>>> {
-        if !pair.as_str().starts_with("${") {
+        if !pair.as_str().starts_with("${") && !pair.as_str().starts_with("$(") {
             return Ok(None);
         }
-        let braced = pair.clone().into_inner().next();
-        let expression =
-            braced.and_then(|it| it.into_inner().find(|inner| inner.as_rule() == Rule::called));
-        let Some(expression) = expression else { return Ok(None) };
         let span = self.span(pair);
-        let (name, _) = expression.as_str().split_once('(').unwrap_or_default();
-        let name = name.trim_end();
-        let is_function = is_name(name)
-            || function(name).is_some()
-            || self.functions.contains(name)
-            || self.text.contains("source");
-        if !is_function {
-            return Err(substitutions::variable(span, self.text).into());
-        }
-        let expr = self.nested(span, |this| this.expr(expression))?;
+        let Some(form) = pair.clone().into_inner().next() else { return Ok(None) };
+        let is_expression =
+            |it: &Pair| matches!(it.as_rule(), Rule::called | Rule::sum_group | Rule::enclosed);
+        let Some(expression) = form.into_inner().find(is_expression) else { return Ok(None) };
+        let expr = match expression.as_rule() {
+            Rule::called => {
+                let (name, _) = expression.as_str().split_once('(').unwrap_or_default();
+                let name = name.trim_end();
+                let is_function = is_name(name)
+                    || function(name).is_some()
+                    || self.functions.contains(name)
+                    || self.text.contains("source");
+                if !is_function {
+                    return Err(substitutions::variable(span, self.text).into());
+                }
+                self.nested(span, |this| this.expr(expression))?
+            }
+            Rule::sum_group => self.sum(expression)?,
+            _ => {
+                let lines = self.span(&expression);
+                let inside = expression.as_str().trim();
+                if inside
+                    .strip_prefix('<')
+                    .is_some_and(|file| !file.contains(['\n', '<', ';', '|']))
+                {
+                    return Err(substitutions::variable(span, self.text).into());
+                }
+                let block = self.nested(span, |this| reader::enclosed(this, lines))?;
+                if block.commands.is_empty() {
+                    return Err(substitutions::variable(span, self.text).into());
+                }
+                Expr { span, kind: ExprKind::Collected(block) }
+            }
+        };
         Ok(Some(Box::new(expr)))
+    }
+
+    /// Builds the command of `$(name)`, for a variable that is not set.
+    fn command_of_name(&self, name: &Pair) -> (Substitute, Vec<WordPart>) {
+        let span = self.span(name);
+        let word = Word { span, parts: smallvec![WordPart::Bare(name.as_str().to_owned())] };
+        let kind = CommandKind::Pipeline(single(word));
+        let command = Command { span, gap: false, kind, redirects: Vec::new() };
+        let kind = ExprKind::Collected(Block { commands: vec![command] });
+        (Substitute::Command, vec![WordPart::Call(Box::new(Expr { span, kind }))])
     }
 
     fn variable(&mut self, pair: Pair) -> Result<VariableUse> {
@@ -158,10 +194,12 @@ impl Builder<'_> {
         }
         for pair in inner {
             match pair.as_rule() {
-                Rule::name if text.starts_with("$(") && self.programs.contains(&pair.as_str()) => {
-                    return Err(substitutions::variable(span, self.text).into());
+                Rule::name => {
+                    if text.starts_with("$(") {
+                        substitute = Some(self.command_of_name(&pair));
+                    }
+                    variable = Some(Parameter::Named(Self::name(&pair)));
                 }
-                Rule::name => variable = Some(Parameter::Named(Self::name(&pair))),
                 Rule::digit | Rule::number => {
                     let number = pair.as_str().parse().map_err(|_| {
                         Box::new(SyntaxError::new(

@@ -1,7 +1,9 @@
 //! Expressions, durations and backoff clauses.
 
 use super::Printer;
-use crate::ast::{BackoffClause, ChannelDeclaration, Duration, Expr, ExprKind, Word, WordPart};
+use crate::ast::{
+    BackoffClause, ChannelDeclaration, Duration, Expr, ExprKind, Question, Word, WordPart,
+};
 use crate::backoff::Clauses;
 use crate::clauses::ChannelClauses;
 use crate::size::Size;
@@ -47,6 +49,10 @@ impl Printer {
                     self.text.push_str(" .step. ");
                     self.expr(step);
                 }
+            }
+            ExprKind::Collected(block) => self.collected(block),
+            ExprKind::Asked { question: Question::Bare, pipeline } => {
+                self.stages(&pipeline.stages, &mut Vec::new());
             }
             ExprKind::Asked { question, pipeline } => {
                 self.text.push_str(question.spelling());

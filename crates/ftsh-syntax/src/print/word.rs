@@ -1,7 +1,11 @@
 //! Words, strings, variables, here-documents.
 
 use super::Printer;
-use crate::ast::{Expr, Index, Parameter, Quoted, VariableUse, Word, WordPart};
+use crate::ast::{
+    Block, Command, CommandKind, Expr, ExprKind, Index, Parameter, Quoted, Substitute, VariableUse,
+    Word, WordPart,
+};
+use crate::vocabulary::is_name;
 
 /// Surroundings of text, which decide on the characters to escape.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,9 +54,48 @@ impl Printer {
     }
 
     fn call(&mut self, expr: &Expr) {
-        self.text.push_str("${");
-        self.expr(expr);
-        self.text.push('}');
+        match &expr.kind {
+            ExprKind::Collected(_) => self.expr(expr),
+            // The parentheses of the group are the inner ones.
+            ExprKind::Group(_) => {
+                self.text.push_str("$(");
+                self.expr(expr);
+                self.text.push(')');
+            }
+            _ => {
+                self.text.push_str("${");
+                self.expr(expr);
+                self.text.push('}');
+            }
+        }
+    }
+
+    /// Prints `$(commands)`: one command on the line, and more on lines of their own.
+    pub(super) fn collected(&mut self, block: &Block) {
+        let printed = |depth| {
+            let mut printer = Self { depth, ..Self::default() };
+            printer.block(block);
+            printer.end_line();
+            printer.text
+        };
+        let line = printed(0);
+        let is_comment = |it: &Command| matches!(it.kind, CommandKind::Comment { .. });
+        self.text.push_str("$(");
+        match line.trim_end_matches('\n') {
+            line if !line.contains('\n') && !block.commands.iter().any(is_comment) => {
+                // `$(name)` is first of all a variable.
+                if is_name(line) {
+                    self.text.push(' ');
+                }
+                self.text.push_str(line);
+            }
+            _ => {
+                self.text.push('\n');
+                self.text.push_str(&printed(self.depth + 1));
+                self.indent();
+            }
+        }
+        self.text.push(')');
     }
 
     fn single(&mut self, text: &str) {
@@ -128,7 +171,11 @@ impl Printer {
         };
         let long = matches!(&variable.parameter, Parameter::Positional(10..));
         let named = matches!(&variable.parameter, Parameter::Named(_) | Parameter::Positional(_));
-        if variable.index.is_some() || variable.substitute.is_some() {
+        if let Some((Substitute::Command, _)) = &variable.substitute {
+            self.text.push_str("$(");
+            self.text.push_str(&name);
+            self.text.push(')');
+        } else if variable.index.is_some() || variable.substitute.is_some() {
             self.text.push_str("${");
             self.text.push_str(&name);
             match &variable.index {

@@ -11,7 +11,7 @@ fn text_that_looks_like_an_expression() {
     is("for n in 1..$n; a; end", "`1..$n` is text, and no range");
     is("x= ls -l", "`x` is empty for this command, and nothing is assigned");
     is("n=2 .pow. 3 .pow. 2", "powers in a row are calculated from the left");
-    is("if $x .eq. a .or. b; c; end", "`b` is neither `true` nor `false`: the condition fails");
+    is("y=($x .eq. a .or. b)", "`b` is neither `true` nor `false`: the condition fails");
     assert_quiet(&[
         "expr 1 + 2; echo a - b; echo 1 +2; git log a..b",
         "x=\"\" ls; x=1 ls; for f in ..; a; end",

@@ -19,7 +19,6 @@ mod outside;
 mod pauses;
 mod pipelines;
 mod programs;
-mod questions;
 mod tries;
 mod values;
 

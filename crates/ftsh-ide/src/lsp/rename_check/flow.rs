@@ -204,6 +204,7 @@ impl<'a> ReadAnalysis<'a> {
                 ExprKind::Word(word) => self.word(word, set),
                 ExprKind::Call { name, .. } => self.call(name, set),
                 ExprKind::Asked { pipeline, .. } => _ = self.pipeline(pipeline, set),
+                ExprKind::Collected(block) => _ = self.block(block, set),
                 ExprKind::Group(_)
                 | ExprKind::Unary { .. }
                 | ExprKind::Binary { .. }

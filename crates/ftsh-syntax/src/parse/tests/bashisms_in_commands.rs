@@ -55,14 +55,14 @@ error[other-shell]: there is no `!` in ftsh
   |
 3 | ! a
   | ^
-  = hint: to continue after a failure: `try … catch … end`; to test a command: `if .not. .succeeds. (command)`
+  = hint: to continue after a failure: `try … catch … end`; to test a command: `if ! command`
 
 error[other-shell]: there is no `[[` in ftsh
  --> t:4:1
   |
 4 | [[ -f x ]]
   | ^^
-  = hint: compare with operators: `if $a .eq. $b`, `if .isfile. $f`
+  = hint: compare with symbols: `if $a == $b`, `if .isfile. $f`
 
 error[other-shell]: there is no `trap` in ftsh
  --> t:5:1
@@ -156,14 +156,6 @@ error[unexpected]: unexpected `a`
 6 | for x a b
   |       ^ expected `in` and a list
 ");
-    assert_snapshot!(rendered_errors("a | while read x\n  b\nend"), @"
-error[command-as-condition]: unexpected `x`
- --> t:1:16
-  |
-1 | a | while read x
-  |                ^ expected an operator, or the end of the command
-  = hint: `while` takes an expression; to test a command, `while .succeeds. (read x)`
-");
     assert_snapshot!(rendered_errors("> f\nA=1 > f\n| a\n"), @"
 error[missing-command]: expected a command
  --> t:1:4
@@ -252,31 +244,14 @@ error[unexpected]: unexpected `then`
  --> t:4:6
   |
 4 | if x then
-  |      ^^^^ expected an operator, or the end of the command
+  |      ^^^^
   = hint: a block begins on the line after its head, or after a `;`, and ends with `end`
 "#);
-    assert_snapshot!(rendered_errors("x=$(date)\necho \"$(pwd) $(HOME)\""), @r#"
-error[command-substitution]: `$( )` doesn't run commands
- --> t:1:3
-  |
-1 | x=$(date)
-  |   ^^^^^^^
-  = hint: write `date -> x`
-
-error[command-substitution]: `$( )` doesn't run commands
- --> t:2:7
-  |
-2 | echo "$(pwd) $(HOME)"
-  |       ^^^^^^
-  = hint: write `pwd -> v`, then use `$v`
-"#);
-    let variable = "date -> date\necho $(date)";
-    assert!(crate::parse("t", variable).is_ok());
 }
 
 #[test]
 fn limits_and_tests_of_other_shells() {
-    assert_snapshot!(rendered_errors("ulimit -n 5\nif .succeeds. (command -v x)\nend\nexec > log\nexec 2>&1\npushd /"), @r#"
+    assert_snapshot!(rendered_errors("ulimit -n 5\nif .succeeds. (command -v x)\nend\nexec > log\nexec 2>&1\npushd /"), @r"
 error[other-shell]: there is no `ulimit` in ftsh
  --> t:1:1
   |
@@ -289,7 +264,7 @@ error[other-shell]: there is no `command` in ftsh
   |
 2 | if .succeeds. (command -v x)
   |                ^^^^^^^
-  = hint: to look for a program: `if .succeeds. (which name -> path)`; the failure of a missing program has the kind `notfound`
+  = hint: to look for a program: `if which name -> path`; the failure of a missing program has the kind `notfound`
 
 error[exec-redirection]: `exec` can't redirect the shell
  --> t:4:1
@@ -310,8 +285,8 @@ error[other-shell]: there is no `pushd` in ftsh
   |
 6 | pushd /
   | ^^^^^
-  = hint: a `cd` in a branch of `forall` applies to the branch only; elsewhere, `pwd -> here` and `cd "$here"`
-"#);
+  = hint: a `cd` in a branch of `forall` applies to the branch only; elsewhere, `here=$(pwd)` and `cd $here`
+");
     assert!(crate::parse("t", "function type; end\ntype x\nexec a > log\n'ulimit' -n").is_ok());
 }
 

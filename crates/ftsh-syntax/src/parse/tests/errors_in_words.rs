@@ -102,26 +102,26 @@ error[here-document-in-pipeline]: the text of a here-document interrupts this pi
   | ^^^^
   = hint: write the whole pipeline on one line, then the text
 ");
-    assert_snapshot!(rendered_errors("cat <<E\n`date`\nE\n"), @"
+    assert_snapshot!(rendered_errors("cat <<E\n`date`\nE\n"), @r"
 error[command-substitution]: backquotes don't run commands
  --> t:2:1
   |
 2 | `date`
   | ^^^^^^
-  = hint: write `date -> v`, then use `$v`
+  = hint: write `$(date)`
 ");
 }
 
 #[test]
 fn expressions() {
-    assert_snapshot!(rendered_errors("if 1 .lt. 2 .lt. 3\nend\na=1 .to. 2 .to. 3\na=1 .step. 2\na=1 .to. 2 .step. 3 .step. 4"), @"
+    assert_snapshot!(rendered_errors("if 1 .lt. 2 .lt. 3\nend\na=1 .to. 2 .to. 3\na=1 .step. 2\na=1 .to. 2 .step. 3 .step. 4"), @r"
 error[chained-comparison]: comparisons don't chain
  --> t:1:13
   |
 1 | if 1 .lt. 2 .lt. 3
   |             ^^^^ needs parentheses
   |      ---- the other one is here
-  = hint: use parentheses, or join two comparisons with `.and.`: `1 .lt. $x .and. $x .lt. 9`
+  = hint: use parentheses, or join two comparisons with `&&`: `1 < $x && $x < 9`
 
 error[range-step]: a range can't begin or end with a range
  --> t:3:12
@@ -152,7 +152,7 @@ error[regular-expression]: not a regular expression: unclosed group
   |                 ^^^^^
   = hint: a `\` before a character takes away its special meaning
 "#);
-    assert_snapshot!(rendered_errors("if\nend\nif ()\nend\nif f(1,)\nend\nif .succeeds. grep x\nend\nif .succeeds. ()\nend\nreturn 1 2"), @"
+    assert_snapshot!(rendered_errors("if\nend\nif ()\nend\nif f(1,)\nend\nif .succeeds. grep x\nend\nif .succeeds. ()\nend\nreturn 1 2"), @r"
 error[unexpected]: expected a value
  --> t:1:3
   |
@@ -171,12 +171,12 @@ error[unexpected]: unexpected `)`
 5 | if f(1,)
   |        ^ expected a value
 
-error[command-as-condition]: unexpected `grep`
- --> t:7:15
+error[command-as-condition]: `.succeeds.` has no parentheses
+ --> t:7:4
   |
 7 | if .succeeds. grep x
-  |               ^^^^ expected `(` and a command
-  = hint: write the command in parentheses: `.succeeds. (grep x)`
+  |    ^^^^^^^^^^
+  = hint: write the command alone, `if grep x`, or in parentheses: `.succeeds. (grep x)`
 
 error[unexpected]: unexpected `)`
  --> t:9:16

@@ -139,7 +139,7 @@ fn misplaced_symbols_are_explained() {
         "if 1 < $x < 3\nend",
         "for x in 1 + (2 +)\nend",
     ];
-    assert_snapshot!(errors.map(rendered_errors).join("\n"), @"
+    assert_snapshot!(errors.map(rendered_errors).join("\n"), @r"
 error[misplaced-symbol]: an assignment takes `==` only in parentheses
  --> t:1:6
   |
@@ -168,33 +168,33 @@ error[misplaced-symbol]: something follows the value after `+`
   |      ^
   = hint: an assignment ends with its value: `x=$a + $b`
 
-error[misplaced-symbol]: unexpected `<`
- --> t:1:7
+error[command-as-condition]: a value before a redirection could be a command or an operand
+ --> t:1:4
   |
 1 | if $a <$b
-  |       ^ expected an operator, or the end of the command
-  = hint: a symbol stands between two values, with blanks around it: `$a < $b`
+  |    ^^^^^^
+  = hint: a comparison has blanks around its symbol: `$a < $b`; a command in a variable has parentheses: `.succeeds. ($a <$b)`
 
-error[misplaced-symbol]: unexpected `<`
- --> t:1:6
+error[command-as-condition]: a value before a redirection could be a command or an operand
+ --> t:1:4
   |
 1 | if $a< $b
-  |      ^ expected an operator, or the end of the command
-  = hint: a symbol stands between two values, with blanks around it: `$a < $b`
+  |    ^^^^^^
+  = hint: a comparison has blanks around its symbol: `$a < $b`; a command in a variable has parentheses: `.succeeds. ($a< $b)`
 
 error[misplaced-symbol]: unexpected `+`
  --> t:1:7
   |
 1 | if (1)+ 2
-  |       ^ expected an operator, or the end of the command
+  |       ^ expected `)`
   = hint: a symbol stands between two values, with blanks around it: `$a + $b`
 
-error[unknown-operator]: unexpected `=`
- --> t:1:7
+error[unknown-operator]: `=` is no operator here
+ --> t:1:4
   |
 1 | if $a = $b
-  |       ^ expected an operator, or the end of the command
-  = hint: `=` is written `==`
+  |    ^^^^^^^
+  = hint: write `$a == $b`
 
 error[unexpected]: expected a value
  --> t:1:9
@@ -208,7 +208,7 @@ error[chained-comparison]: comparisons don't chain
 1 | if 1 < $x < 3
   |           ^ needs parentheses
   |      - the other one is here
-  = hint: use parentheses, or join two comparisons with `.and.`: `1 .lt. $x .and. $x .lt. 9`
+  = hint: use parentheses, or join two comparisons with `&&`: `1 < $x && $x < 9`
 
 error[unexpected]: unexpected `+`
  --> t:1:17

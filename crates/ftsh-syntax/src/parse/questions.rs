@@ -1,0 +1,298 @@
+//! Commands as conditions: which words are commands, and conditions that would mean something else
+//! than they seem to.
+
+use super::{Result, bashisms, literal};
+use crate::ast::{
+    BinaryOperator, Expr, ExprKind, Pipeline, Question, Redirect, RedirectionTarget, Simple, Stage,
+    Word, WordPart,
+};
+use crate::error::SyntaxError;
+use crate::hint::{Hint, hint};
+use crate::nearest::nearest;
+use crate::slug::Slug;
+use crate::span::Span;
+use crate::vocabulary::{OPERATORS, QUESTIONS};
+
+/// Returns true if a word that is a whole condition is a command, and no value.
+pub(super) fn is_command(word: &Word) -> bool {
+    let is_plain = |part: &WordPart| !matches!(part, WordPart::Single(_) | WordPart::Double(_));
+    let is_path = |part: &WordPart| matches!(part, WordPart::Bare(text) if text.contains('/'));
+    if !word.parts.iter().all(is_plain) {
+        return false;
+    }
+    match &word.parts[..] {
+        [WordPart::Bare(text)] if matches!(&**text, "true" | "false") || is_number(text) => false,
+        // A symbol is a text.
+        [WordPart::Bare(text), ..] => {
+            text.contains(|c: char| c.is_alphanumeric())
+                && !text.starts_with(|c: char| c.is_ascii_digit())
+        }
+        parts => parts.iter().any(is_path),
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') && text.parse::<f64>().is_ok()
+}
+
+/// Refuses a comparison without blanks: `if $x==3`.
+pub(super) fn check_word(word: &Word, text: &str) -> Result<()> {
+    let glued = |part: &WordPart| match part {
+        WordPart::Bare(bare) => ["==", "!=", "<=", ">=", "="]
+            .into_iter()
+            .filter_map(|symbol| bare.find(symbol).map(|at| (at, symbol)))
+            .min_by_key(|(at, _)| *at)
+            .map(|(_, symbol)| symbol),
+        _ => None,
+    };
+    let Some(symbol) = word.parts.iter().find_map(glued) else { return Ok(()) };
+    let written = &text[word.span.start..word.span.end];
+    let (left, right) = written.split_once(symbol).unwrap_or((written, ""));
+    let symbol = if symbol == "=" { "==" } else { symbol };
+    let message = format!("`{symbol}` needs blanks on both sides");
+    let error = SyntaxError::new(Slug::CommandAsCondition, word.span, message);
+    Err(Box::new(error.hint(hint!("write `{left} {symbol} {right}`"))))
+}
+
+/// Refuses a condition that would compare a name with a number, or a number with a name.
+pub(super) fn check(expr: &Expr, text: &str) -> Result<()> {
+    if let ExprKind::Word(word) = &expr.kind {
+        if let [WordPart::Bare(mark), WordPart::Variable(_), ..] = &word.parts[..]
+            && mark == "!"
+        {
+            return Err(glued_negation(word, &text[word.span.start + 1..word.span.end]));
+        }
+        let is_variable = matches!(word.parts.first(), Some(WordPart::Variable(_)));
+        return if is_variable { check_word(word, text) } else { Ok(()) };
+    }
+    let ExprKind::Binary { operator, is_symbol: true, left, right } = &expr.kind else {
+        return Ok(());
+    };
+    let (ExprKind::Word(first), ExprKind::Word(second)) = (&left.kind, &right.kind) else {
+        return Ok(());
+    };
+    let begins_number = |text: &str| {
+        text.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit() || c == '.')
+    };
+    let is_name = |word: &Word| literal::bare(word).is_some_and(|text| !begins_number(text));
+    if !matches!(operator, BinaryOperator::Lt | BinaryOperator::Gt)
+        || !is_name(first) && !is_name(second)
+    {
+        return Ok(());
+    }
+    let symbol = if *operator == BinaryOperator::Lt { "<" } else { ">" };
+    let written = |word: &Word| &text[word.span.start..word.span.end];
+    let (name, value) = (written(first), written(second));
+    let message = format!("`{symbol}` could compare two numbers or redirect a command");
+    let error = SyntaxError::new(Slug::CommandAsCondition, expr.span, message);
+    Err(Box::new(if is_name(first) {
+        error.hint(hint!(
+            "a variable has a `$`: `${name} {symbol} {value}`; a file has a `/`: `{name} {symbol} ./{value}`"
+        ))
+    } else {
+        error.hint(hint!(
+            "a variable has a `$`: `{name} {symbol} ${value}`; a command in a variable has \
+             parentheses: `.succeeds. ({name} {symbol} {value})`"
+        ))
+    }))
+}
+
+/// Returns the error for an operator that does not exist.
+fn unknown(operator: &str, span: Span) -> Box<SyntaxError> {
+    let message = format!("unknown operator `{operator}`");
+    let error = SyntaxError::new(Slug::UnknownOperator, span, message);
+    Box::new(match nearest(operator, OPERATORS) {
+        Some(meant) => error.hint(hint!("did you mean `{meant}`?")),
+        None => error.hint(hint!("the operators are {}", OPERATORS.join(" "))),
+    })
+}
+
+/// Refuses `.and.`, `.or.` and `.not.` beside a command.
+pub(super) fn joined(operator: &str, span: Span) -> Box<SyntaxError> {
+    let symbol = match operator {
+        ".and." => "&&",
+        ".or." => "||",
+        _ => "!",
+    };
+    let message = format!("`{operator}` takes values, and no commands");
+    let error = SyntaxError::new(Slug::CommandAsCondition, span, message);
+    Box::new(error.hint(hint!("before or between commands, write `{symbol}`")))
+}
+
+/// Refuses commands that were meant to be something else, before they are built.
+pub(super) fn check_text(command: &str, span: Span) -> Result<()> {
+    let line = command.lines().next().unwrap_or_default().trim_end();
+    let Some((first, rest)) = line.split_once([' ', '\t']) else { return Ok(()) };
+    let rest = rest.trim_start();
+    let refuse = |length: usize, message: String, hint: Hint| {
+        let span = Span::new(span.start, span.start + length);
+        let error = SyntaxError::new(Slug::CommandAsCondition, span, message);
+        Err(Box::new(error.hint(hint)))
+    };
+    if first == "[[" {
+        let message = "there is no `[[` in ftsh".to_owned();
+        if let Some(hint) = bashisms::matched(rest) {
+            return refuse(first.len(), message, hint);
+        }
+        return match bashisms::test(rest) {
+            Some(test) => refuse(first.len(), message, hint!("write `if {test}`")),
+            None => refuse(
+                first.len(),
+                message,
+                hint!("compare with symbols: `if $a == $b`, `if $n < 5`, `if .isfile. $f`"),
+            ),
+        };
+    }
+    if first.starts_with('-')
+        && let Some(test) = bashisms::test(line)
+    {
+        let message = format!("`{first}` is no test of a file here");
+        return refuse(first.len(), message, hint!("write `{test}`"));
+    }
+    let second = rest.split([' ', '\t']).next().unwrap_or_default();
+    let meant = match second {
+        "=" | "===" | "is" => "==",
+        "-eq" => ".eql.",
+        "-ne" => ".neql.",
+        "-lt" => "<",
+        "-le" => "<=",
+        "-gt" => ">",
+        "-ge" => ">=",
+        "=~" => ".matches.",
+        "in" => ".in.",
+        _ if first.starts_with('$') => {
+            let is_it = |it: &&str| it.trim_matches('.') == second && *it != second;
+            OPERATORS.into_iter().find(is_it).unwrap_or_default()
+        }
+        _ => "",
+    };
+    let right = rest[second.len()..].trim_start();
+    if meant == ".in." {
+        let words = right.trim_matches(['(', ')', '[', ']']);
+        let message = "`in` is no operator".to_owned();
+        let hint = hint!("write `case {first}`, a line `when {words}`, the commands, and `end`");
+        return refuse(line.len(), message, hint);
+    }
+    if bashisms::is_operator(second) && !OPERATORS.contains(&second) {
+        let at = span.start + line.len() - rest.len();
+        return Err(unknown(second, Span::new(at, at + second.len())));
+    }
+    let is_symbol = |it: char| "*^=~+!%/<>".contains(it);
+    if first.starts_with('$')
+        && meant.is_empty()
+        && !second.is_empty()
+        && second.chars().all(is_symbol)
+    {
+        let message = format!("unknown operator `{second}`");
+        return refuse(line.len(), message, hint!("the operators are {}", OPERATORS.join(" ")));
+    }
+    if !meant.is_empty() {
+        let message = format!("`{second}` is no operator here");
+        let span = Span::new(span.start, span.start + line.len());
+        let error = SyntaxError::new(Slug::UnknownOperator, span, message);
+        return Err(Box::new(error.hint(hint!("write `{first} {meant} {right}`"))));
+    }
+    Ok(())
+}
+
+/// Refuses a command with words or redirections that make it something else than it seems.
+pub(super) fn check_pipeline(pipeline: &Pipeline, text: &str) -> Result<()> {
+    let simples = pipeline.stages.iter().filter_map(Stage::simple);
+    for simple in simples {
+        check_simple(simple, text)?;
+        if let Some(redirect) = simple.redirects.iter().find(|it| is_to_number(it)) {
+            let written = &text[redirect.span.start..redirect.span.end];
+            let number = written.trim_start_matches(['<', '>', ' ', '\t']);
+            let symbol = written[..written.len() - number.len()].trim_end();
+            let message = format!("`{symbol}` would use a file called `{number}`");
+            let error = SyntaxError::new(Slug::CommandAsCondition, redirect.span, message);
+            return Err(Box::new(error.hint(hint!(
+                "to compare what a command prints, write `$(command) {symbol} {number}`; \
+                 a file of this name is `./{number}`"
+            ))));
+        }
+    }
+    Ok(())
+}
+
+fn check_simple(simple: &Simple, text: &str) -> Result<()> {
+    let Some(word) = simple.words.first() else { return Ok(()) };
+    let second = simple.words.get(1);
+    let early = simple.redirects.first().filter(|redirect| {
+        let is_before = |it: &Word| redirect.span.start < it.span.start;
+        redirect.span.start >= word.span.end && second.is_none_or(is_before)
+    });
+    if let Some(redirect) = early.filter(|_| literal::bare(word).is_none()) {
+        let message = "a value before a redirection could be a command or an operand";
+        let error = SyntaxError::new(Slug::CommandAsCondition, simple.span, message);
+        let written = &text[word.span.start..redirect.span.end];
+        return Err(Box::new(error.hint(hint!(
+            "a comparison has blanks around its symbol: `$a < $b`; a command in a variable has \
+             parentheses: `.succeeds. ({written})`"
+        ))));
+    }
+    if let Some(last) = simple.words[1..].last()
+        && let Some(text @ ("then" | "do" | "{" | ":")) = literal::bare(last)
+    {
+        let message = format!("unexpected `{text}`");
+        let error = SyntaxError::new(Slug::Unexpected, last.span, message);
+        return Err(Box::new(error.hint(bashisms::block())));
+    }
+    let Some(name) = literal::bare(word) else { return Ok(()) };
+    let refuse = |slug: Slug, message: String, hint: Hint| {
+        Err(Box::new(SyntaxError::new(slug, word.span, message).hint(hint)))
+    };
+    if QUESTIONS.contains(&name) && name != Question::Output.spelling() {
+        let command = &text[word.span.end..simple.span.end].trim_start();
+        let hint = hint!(
+            "write the command alone, `if {command}`, or in parentheses: `{name} ({command})`"
+        );
+        return refuse(Slug::CommandAsCondition, format!("`{name}` has no parentheses"), hint);
+    }
+    // Only a redirection in between hides the operator from the grammar.
+    if let Some(operator) = second.and_then(literal::bare)
+        && OPERATORS.contains(&operator)
+        && early.is_some()
+    {
+        let message = format!("`{operator}` takes values, and no redirections");
+        return Err(Box::new(SyntaxError::new(Slug::CommandAsCondition, simple.span, message)));
+    }
+    let joins = |word: &&Word| matches!(literal::bare(word), Some(".and." | ".or." | ".not."));
+    if let Some(word) = simple.words.iter().find(joins) {
+        return Err(joined(&text[word.span.start..word.span.end], word.span));
+    }
+    if bashisms::is_operator(name) {
+        return Err(unknown(name, word.span));
+    }
+    if let Some(rest) = name.strip_prefix('!').filter(|rest| !rest.is_empty()) {
+        let rest = format!("{rest}{}", &text[word.span.end..simple.span.end]);
+        return Err(glued_negation(word, &rest));
+    }
+    match name {
+        "not" => refuse(
+            Slug::UnknownOperator,
+            "`not` is written `!`".to_owned(),
+            hint!("write `! {}`", text[word.span.end..simple.span.end].trim_start()),
+        ),
+        "and" | "or" => refuse(
+            Slug::UnknownOperator,
+            format!("`{name}` is written `{}`", if name == "and" { "&&" } else { "||" }),
+            hint!("join two conditions on one line: `$a == 1 && $b == 2`"),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the error for `!$x` and `!command`.
+fn glued_negation(word: &Word, negated: &str) -> Box<SyntaxError> {
+    let message = "`!` needs a blank behind it";
+    let error = SyntaxError::new(Slug::CommandAsCondition, word.span, message);
+    Box::new(error.hint(hint!("write `! {negated}`")))
+}
+
+/// Returns true for `> 5`.
+fn is_to_number(redirect: &Redirect) -> bool {
+    let RedirectionTarget::File(word) = &redirect.target else { return false };
+    literal::bare(word).is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
+}
