@@ -107,7 +107,7 @@
       head('forall', `${FORALL_CLAUSES}|in`, [...counting, ...expression]),
       head('for', 'in', [...counting, ...expression]),
       head('else[ \\t]+if|if|while|return|shift|else', '', condition, CONDITION_END),
-      head('case', '', expression),
+      head('case|in(?=[ \\t]+[^ \\t;|<>&#])', '', expression),
       head('catch|end|when|function', '', parts),
       head('(?:finally|break|continue)(?=[ \\t]*(?:$|[;#\\r]))', '', parts),
       head('channel', CHANNEL_WORDS, parts),

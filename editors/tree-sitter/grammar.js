@@ -1,5 +1,5 @@
 // The grammar of ftsh for editors. It takes the scripts that ftsh takes, but for calls of functions that are named like a
-// keyword (`accept`, `args`, `case`, `channel`, `limit`, `list`, `local`), and some that it refuses: what is wrong with a script `ftsh --lsp` tells.
+// keyword (`accept`, `args`, `case`, `channel`, `in`, `limit`, `list`, `local`), and some that it refuses: what is wrong with a script `ftsh --lsp` tells.
 //
 // Words are three kinds by where they stand: in commands, in the commands of `.succeeds. ( … )`, which end at a
 // parenthesis, and in expressions, where `( ) ,` are tokens. Words of small letters and points are told apart here, since
@@ -72,7 +72,7 @@ module.exports = grammar({
 
     // ---- Structures
 
-    _structure: ($) => choice($.try, $.within, $.if, $.case, $.while, $.for),
+    _structure: ($) => choice($.try, $.within, $.in, $.if, $.case, $.while, $.for),
     _close: ($) => seq('end', repeat($.redirection)),
 
     try: ($) =>
@@ -95,6 +95,7 @@ module.exports = grammar({
         optional($.finally),
         $._close,
       ),
+    in: ($) => seq('in', $._expression, $.block, $._close),
     catch: ($) => seq('catch', $.block),
     finally: ($) => seq(alias($._finally, 'finally'), $.block),
 

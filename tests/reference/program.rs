@@ -87,7 +87,7 @@ impl Program {
         let uses = if self.used > 0 { format!("use {USED}\n") } else { String::new() };
         let own = self.functions_text(self.used..self.functions.len());
         let channel = if self.used > 0 { String::new() } else { channel() };
-        format!("{}{uses}{channel}{}{own}", block(args), block(rest))
+        format!("{}{uses}{channel}top=$(pwd)\n{}{own}", block(args), block(rest))
     }
 
     /// Returns the text of the file that the program uses.
@@ -200,6 +200,7 @@ impl Random {
                 let added = [self.word(), vec![Piece::Text("x")]].into();
                 Command::List(self.name(), added, false)
             }
+            0 if self.rng.random_bool(0.2) => Command::Where,
             0..4 => Command::Echo(self.words()),
             4 if self.rng.random_bool(0.3) => {
                 Command::Keep(Box::new(Command::Status(self.of(&[0, 1, 3]))))
@@ -252,7 +253,8 @@ impl Random {
     }
 
     fn structure(&mut self, depth: u32) -> Command {
-        match self.rng.random_range(0..22) {
+        match self.rng.random_range(0..24) {
+            22 | 23 => Command::In(self.block(depth)),
             20 => Command::Limit(self.block(depth), self.maybe(0.5, |it| it.block(depth))),
             21 => {
                 let by = self.maybe(0.4, |it| it.of(&[" ", "x", "1"]));

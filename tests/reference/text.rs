@@ -78,10 +78,11 @@ fn command(one: &Command) -> String {
             let names = names.join(" ");
             format!("while .succeeds. (read {names})\n{}end -< {from}", block(body))
         }
-        Command::Write(text) => format!("sh -c \"echo {text} >> {FILE}\""),
-        Command::Written => format!("cat {FILE}"),
+        Command::Write(text) => format!("sh -c \"echo {text} >> $top/{FILE}\""),
+        Command::Written => format!("cat $top/{FILE}"),
         Command::ForAny(name, words, is_atomic, body) => {
-            let atomic = if *is_atomic { format!(" atomic in {DIRECTORY}") } else { String::new() };
+            let atomic =
+                if *is_atomic { format!(" atomic in $top/{DIRECTORY}") } else { String::new() };
             format!("forany {name} in{} in order{atomic}\n{}end", list(words), block(body))
         }
         Command::Hedge(name, words, at_most, body) => format!(
@@ -102,6 +103,8 @@ fn command(one: &Command) -> String {
             let watch = if catch.is_some() { " stalled 1 hour memory 1 TB signal INT" } else { "" };
             format!("limit 1 hour{watch}\n{}{}end", block(body), catch.unwrap_or_default())
         }
+        Command::In(body) => format!("in $top/{DIRECTORY}\n{}end", block(body)),
+        Command::Where => format!("echo ${{ends($PWD, \"/{DIRECTORY}\")}}"),
         Command::Capture(inside, name, append) => {
             let arrow = if *append { "->>" } else { "->" };
             format!("{} {arrow} {name}", command(inside))
@@ -144,7 +147,7 @@ fn try_(it: &Try) -> String {
         None => String::new(),
         Some(Hold::Input) => " same input".into(),
         Some(Hold::Output) => " atomic".into(),
-        Some(Hold::Files) => format!(" atomic in {DIRECTORY}"),
+        Some(Hold::Files) => format!(" atomic in $top/{DIRECTORY}"),
     };
     let limit = if *times == 3 { "for 1 hour or 3 times".into() } else { format!("{times} times") };
     let (catch, finally) = (part("catch", catch), part("finally", finally));
@@ -172,8 +175,8 @@ fn for_all(all: &ForAll) -> String {
         number("at least", all.at_least.as_ref()),
         // Resources that are there change nothing.
         if all.keep_going { " retry lost 2 times while free 1 kB while load 100000" } else { "" },
-        all.once.map(|file| format!(" once in {file}.done")).unwrap_or_default(),
-        if all.is_atomic { format!(" atomic in {DIRECTORY}") } else { String::new() },
+        all.once.map(|file| format!(" once in $top/{file}.done")).unwrap_or_default(),
+        if all.is_atomic { format!(" atomic in $top/{DIRECTORY}") } else { String::new() },
         block(&all.body),
         all.input.as_ref().map(input).unwrap_or_default(),
     )

@@ -70,6 +70,10 @@ pub(super) enum Command {
     Try(Try),
     /// `limit`, whose time never comes, with `catch`.
     Limit(Block, Option<Block>),
+    /// `in`
+    In(Block),
+    /// Prints if the directory is that of `in`.
+    Where,
     /// A group with its output in a variable, or added to it.
     Capture(Box<Command>, Name, bool),
     Call(usize, Vec<Word>),

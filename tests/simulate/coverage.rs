@@ -20,7 +20,7 @@ const CONSTRUCTS: &str = "
     grouped grouped-in-order tagged
     accept keep
     list list-add ${l[@]} ${l[1]} ${l[2..]}
-    try limit catch finally try-for try-for-joined try-times try-every try-each try-usual try-stalled try-memory try-backoff try-while
+    in try limit catch finally try-for try-for-joined try-times try-every try-each try-usual try-stalled try-memory try-backoff try-while
     try-atomic try-atomic-in loop-atomic-in from-input from-input-by try-same-input try-signal try-through channel channel-at-most channel-rate channel-budget channel-breaker
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
@@ -141,6 +141,11 @@ impl Walk<'_> {
             CommandKind::While { condition, body } => {
                 self.is("while");
                 self.expression(condition);
+                self.block(body);
+            }
+            CommandKind::In { directory, body } => {
+                self.is("in");
+                self.expression(directory);
                 self.block(body);
             }
             CommandKind::For(it) => self.looping(it),

@@ -241,7 +241,7 @@ impl<'a> CompletionContext<'a> {
                 found if found.is_empty() => self.files(Wanted::Files),
                 found => (0, found),
             },
-            (Role::Command, "cd") => self.files(Wanted::Directories),
+            (Role::Command, "cd") | (Role::Keyword, "in") => self.files(Wanted::Directories),
             (Role::Command, "unset" | "export" | "read") => {
                 (0, self.fitting(variable_names(self.known)))
             }
@@ -576,6 +576,7 @@ mod tests {
         assert_eq!(tab("try atomic 5 times atom"), "");
         assert_eq!(tab("try 5 times sig"), "try 5 times signal ");
         assert_eq!(tab("try 5 times signal IN"), "try 5 times signal INT ");
+        assert_eq!(tab("in dir"), tab("cd dir").replacen("cd", "in", 1));
         assert_eq!(tab("limit 5 minutes sig"), "limit 5 minutes signal ");
         assert_eq!(tab("limit 5 minutes signal US"), "USR1 USR2");
         assert_eq!(tab("limit 5 minutes signal INT "), "memory signal stalled");

@@ -201,6 +201,7 @@ impl<'t> TokenScanner<'t> {
                         | "shift"
                         | "try"
                         | "limit"
+                        | "in"
                         | "channel"
                         | "list"
                         | "="
@@ -356,12 +357,12 @@ impl<'t> TokenScanner<'t> {
         }
     }
 
-    /// Returns true for a `case` with a value, a `when` inside of a `case`, and a `limit` before a
+    /// Returns true for a `case` or `in` with a value, a `when` inside of a `case`, and a `limit` before a
     /// duration.
     fn has_form(&self, word: &str) -> bool {
         let is_case = |head: &usize| &self.text[self.found.all[*head].range.clone()] == "case";
         match word {
-            "case" => !self.ends_after(word),
+            "case" | "in" => !self.ends_after(word),
             "limit" => {
                 let rest = &self.rest()[word.len()..];
                 let value = rest.trim_start_matches([' ', '\t', '\\', '\r', '\n']);

@@ -238,9 +238,13 @@ impl WorkingDirectory {
 
     /// Returns to the directory. Variables stay unless the directory has changed.
     pub(crate) fn restore(&self, directory: &mut Directory, variables: &mut Variables) {
-        if *directory == self.directory {
-            return;
+        if *directory != self.directory {
+            self.restore_all(directory, variables);
         }
+    }
+
+    /// Returns to the directory and to the variables.
+    pub(crate) fn restore_all(&self, directory: &mut Directory, variables: &mut Variables) {
         directory.clone_from(&self.directory);
         for (name, value) in NAMES.into_iter().zip(&self.variables) {
             variables.put(&name.into(), value.clone());

@@ -76,6 +76,8 @@ pub(crate) enum FrameKind {
     },
     /// A call in a word.
     WordCall(Box<WordCallFrame>),
+    /// An `in`, with the directory to return to.
+    In(Box<WorkingDirectory>),
 }
 
 impl FrameKind {
@@ -99,6 +101,7 @@ impl FrameKind {
             | Self::Targets(_)
             | Self::Accept(..)
             | Self::Keep { .. }
+            | Self::In(_)
             | Self::Transaction(_) => false,
         }
     }

@@ -100,7 +100,9 @@ impl Command {
                 arms.iter().map(|(_, body)| body).chain(otherwise).collect()
             }
             CommandKind::Case(case) => case.blocks().collect(),
-            CommandKind::While { body, .. } | CommandKind::Function { body, .. } => vec![body],
+            CommandKind::While { body, .. }
+            | CommandKind::In { body, .. }
+            | CommandKind::Function { body, .. } => vec![body],
             CommandKind::For(details) => vec![&details.body],
             CommandKind::Try(details) => {
                 let after = details.catch.iter().chain(&details.finally).map(|(_, block)| block);
@@ -165,6 +167,13 @@ pub enum CommandKind {
     For(Box<For>),
     /// `try`.
     Try(Box<Try>),
+    /// `in directory … end`.
+    In {
+        /// Directory of the body.
+        directory: Expr,
+        /// Body, after which the directory is the one before.
+        body: Block,
+    },
     /// `function name … end`.
     Function {
         /// Name of the function.

@@ -220,6 +220,10 @@ impl Printer {
                 }
                 tasks.push(PrintTask::Commands(&head.body.commands));
             }
+            CommandKind::In { directory, body } => {
+                self.keyword("in", Some(directory));
+                tasks.push(PrintTask::Commands(&body.commands));
+            }
             CommandKind::Function { name, body, .. } => {
                 self.text.push_str("function ");
                 self.text.push_str(name);

@@ -4,6 +4,7 @@
 ["try" "limit" "catch" "finally" "if" "case" "when" "else" "end" "forany" "forall" "function" "return" "shift" "channel" "list" "args" "use"] @keyword
 (for "for" @keyword)
 (while "while" @keyword)
+(in "in" @keyword)
 (jump) @keyword
 (prefix ["accept" "keep"] @keyword (statuses)? @type)
 

@@ -203,7 +203,9 @@ fn nth_try<'b>(block: &'b mut Block, before: &mut usize) -> Option<&'b mut Try> 
                 arms.iter_mut().map(|(_, body)| body).chain(otherwise).collect()
             }
             CommandKind::Case(case) => case.blocks_mut().collect(),
-            CommandKind::While { body, .. } | CommandKind::Function { body, .. } => vec![body],
+            CommandKind::While { body, .. }
+            | CommandKind::In { body, .. }
+            | CommandKind::Function { body, .. } => vec![body],
             CommandKind::For(details) => vec![&mut details.body],
             CommandKind::Pipeline(pipeline) => {
                 let stages = pipeline.stages.iter_mut();

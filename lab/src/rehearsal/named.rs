@@ -73,6 +73,10 @@ impl<'s> CommandWalk<'s> {
                 self.expr(condition);
                 self.block(body);
             }
+            CommandKind::In { directory, body } => {
+                self.expr(directory);
+                self.block(body);
+            }
             CommandKind::For(details) => {
                 details.list.iter().for_each(|it| self.expr(it));
                 self.block(&details.body);

@@ -139,6 +139,16 @@ impl Model<'_> {
             Command::ForAll(all) => self.for_all(all),
             Command::Piped(block) => self.piped(block),
             Command::Fed(words, names, body) => self.fed(words, names, body),
+            Command::In(body) => {
+                let before = std::mem::replace(&mut self.is_inside, true);
+                let result = self.block(body);
+                self.is_inside = before;
+                result
+            }
+            Command::Where => {
+                self.print(&format!("{}\n", self.is_inside));
+                Ok(())
+            }
             Command::Limit(body, catch) => self.limit(body, catch.as_ref()),
             Command::Try(it) => self.try_(it),
             Command::Capture(inside, name, append) => self.capture(inside, name, *append),

@@ -81,6 +81,8 @@ pub(super) struct Model<'p> {
     recorded: HashMap<Name, Vec<String>>,
     /// Content of the file in the directory of `atomic in`.
     file: String,
+    /// True in the directory of `in`.
+    is_inside: bool,
     /// Remaining number of commands.
     patience: u32,
     /// True if the result so far is certain.
@@ -104,6 +106,7 @@ pub(super) fn run(script: &Block, functions: &[Block], arguments: &[&str]) -> Op
         held: Vec::new(),
         recorded: HashMap::new(),
         file: String::new(),
+        is_inside: false,
         patience: 800,
         certain: Cell::new(true),
     };

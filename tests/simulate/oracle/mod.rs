@@ -8,6 +8,7 @@ mod branches;
 mod channels;
 mod deadlines;
 mod delays;
+mod directories;
 pub(crate) mod elsewhere;
 mod families;
 mod futile;
@@ -73,7 +74,7 @@ pub(crate) trait Oracle {
 }
 
 /// Subjects that do not occur in every run.
-const JUDGED: [&str; 65] = [
+const JUDGED: [&str; 66] = [
     "ended views",
     "commands in views",
     "commits of views",
@@ -81,6 +82,7 @@ const JUDGED: [&str; 65] = [
     "conflicts",
     "lost views",
     "beginnings of attempts",
+    "directories after in",
     "failures that time does not mend",
     "atomic retries",
     "attempts take place",
@@ -207,6 +209,7 @@ impl Oracles {
             Box::new(channels::Channels::default()),
             Box::new(attempts::Attempts::new(promises)),
             Box::new(beginnings::Beginnings::default()),
+            Box::new(directories::Directories::default()),
             Box::new(futile::Futile::new(promises)),
             Box::new(delays::Delays::new(promises, config)),
             Box::new(deadlines::Deadlines::new(promises, config)),

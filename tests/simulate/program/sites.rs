@@ -1,6 +1,6 @@
 //! Structures whose branches report their progress to oracles.
 
-use super::generate::{FUNCTIONS, Generator, line};
+use super::generate::{FUNCTIONS, Generator, block, line};
 use super::{Limits, Node, Promise, Site};
 
 /// Generates a `forall` that prints `@start` and, with its variable, `@done` or `@failed`. Each
@@ -79,6 +79,23 @@ pub(super) fn hedge(g: &mut Generator, depth: usize) -> Node {
     (g.leaves, g.callable, g.may_source) = around;
     body.push(line("echo @end"));
     reporting(site, head, body, "@won", "@lost {}")
+}
+
+/// Generates an `in` with commands before and after it, which run in the same directory.
+pub(super) fn inside(g: &mut Generator, depth: usize) -> Node {
+    let name = g.fresh("in");
+    let directory = *g.dice.pick(&["/", "/here", "there", "$v", "dirname(\"/a/b\")", "/data"]);
+    let is_loop = g.dice.chance(0.4);
+    let jumps = if is_loop { Generator::JUMPS } else { g.jumps };
+    let mut body = vec![line(format!("cd {}", g.dice.pick(&["/", "deeper"])))];
+    body.extend(g.body(jumps, depth));
+    let group = vec![(format!("in {directory}"), body)];
+    let redirects = if is_loop { String::new() } else { g.around() };
+    let inside = Node::Block { promise: None, groups: group, redirects };
+    let inside = if is_loop { block(format!("for {name} in 1 2"), vec![inside]) } else { inside };
+    let marks = ["before", "after"].map(|mark| line(format!("ok {mark} {name}")));
+    let [before, after] = marks;
+    block("if true".into(), vec![before, inside, after])
 }
 
 /// Deeper structures have fewer words, because their numbers multiply.

@@ -23,6 +23,7 @@ pub(super) const STRUCTURES: &[(u32, Make)] = &[
     (3, while_loop),
     (8, sites::forall),
     (6, sites::hedge),
+    (4, sites::inside),
     (4, pipeline),
 ];
 
@@ -103,7 +104,7 @@ fn pipeline(g: &mut Generator, depth: usize) -> Node {
 }
 
 impl Generator {
-    const JUMPS: &'static [&'static str] = &["break", "continue"];
+    pub(super) const JUMPS: &'static [&'static str] = &["break", "continue"];
 
     /// Generates the body of a loop with the allowed jumps.
     pub(super) fn body(&mut self, jumps: &'static [&'static str], depth: usize) -> Vec<Node> {

@@ -107,6 +107,7 @@ impl<'a> FlowCheck<'a> {
             CommandKind::Comment { .. }
             | CommandKind::Assign { .. }
             | CommandKind::While { .. }
+            | CommandKind::In { .. }
             | CommandKind::For(_)
             | CommandKind::Function { .. }
             | CommandKind::Shift(_)
@@ -143,6 +144,7 @@ impl<'a> FlowCheck<'a> {
             | CommandKind::If { .. }
             | CommandKind::Case(_)
             | CommandKind::While { .. }
+            | CommandKind::In { .. }
             | CommandKind::For(_)
             | CommandKind::Try(_)
             | CommandKind::Shift(_)

@@ -246,6 +246,7 @@ impl ScheduleBuilder<'_> {
                 | CommandKind::If { .. }
                 | CommandKind::Case(_)
                 | CommandKind::While { .. }
+                | CommandKind::In { .. }
                 | CommandKind::For(_)
                 | CommandKind::Function { .. } => return None,
             };

@@ -72,6 +72,7 @@ impl<'a> LimitCheck<'a> {
                 | CommandKind::If { .. }
                 | CommandKind::Case(_)
                 | CommandKind::While { .. }
+                | CommandKind::In { .. }
                 | CommandKind::For(_)
                 | CommandKind::Return(_)
                 | CommandKind::Shift(_)
@@ -406,6 +407,7 @@ fn says(block: &Block, names: &[&str]) -> Option<Span> {
         | CommandKind::If { .. }
         | CommandKind::Case(_)
         | CommandKind::While { .. }
+        | CommandKind::In { .. }
         | CommandKind::For(_)
         | CommandKind::Return(_)
         | CommandKind::Shift(_)

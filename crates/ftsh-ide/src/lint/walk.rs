@@ -47,7 +47,9 @@ fn own_expressions(command: &Command) -> Vec<&Expr> {
     match &command.kind {
         CommandKind::If { arms, .. } => arms.iter().map(|(condition, _)| condition).collect(),
         CommandKind::Case(case) => vec![&case.value],
-        CommandKind::While { condition, .. } => vec![condition],
+        CommandKind::While { condition: expr, .. } | CommandKind::In { directory: expr, .. } => {
+            vec![expr]
+        }
         CommandKind::For(details) => {
             let mut found: Vec<_> = details.list.iter().collect();
             details.kind.map(&mut found, amount, Vec::push);

@@ -9,6 +9,7 @@ use crate::core::Core;
 use crate::program::Definitions;
 use crate::random::Random;
 
+pub(crate) use self::builtins::begin_in;
 pub(crate) use self::command::command_lost;
 
 /// Executes commands, builtins, and calls of functions.

@@ -234,6 +234,12 @@ impl<'a> Lower<'a> {
                 let exits = Exits { to_break: (0, self.here()), to_continue: (0, start) };
                 self.loops.leave(0, &exits, &mut self.code);
             }
+            CommandKind::In { directory, body } => {
+                self.expr(directory);
+                self.emit(Instruction::In);
+                self.inside(1, body);
+                self.emit(Instruction::EndIn);
+            }
             CommandKind::For(details) => {
                 let usual = self.learned_limit(command);
                 self.for_loop(details, usual);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Machine;
 use crate::arguments::read_arguments;
 use crate::atomic::{Committer, output_received};
+use crate::commands::begin_in;
 use crate::core::{Flow, Step, end_word_call};
 use crate::effect::{Query, TaskId};
 use crate::endings::TaskEnding;
@@ -302,6 +303,8 @@ impl Machine {
             Instruction::EndRedirect => {
                 return Ok(Unwinder::new(&mut self.core).end_redirects(task));
             }
+            Instruction::In => begin_in(&self.core, task)?,
+            Instruction::EndIn => Unwinder::new(&mut self.core).leave(task),
             Instruction::Local(name) => {
                 let made = task.variables.change(name);
                 local(task, name, made);

@@ -121,6 +121,10 @@ pub(crate) enum Instruction {
     Redirect(Arc<[Redirect]>),
     /// Ends `Redirect`.
     EndRedirect,
+    /// Pops a directory and enters it, up to `EndIn`.
+    In,
+    /// Returns to the directory before `In`.
+    EndIn,
     /// Restores a variable at the end of the call.
     Local(Name),
     /// Pops a value into a variable.

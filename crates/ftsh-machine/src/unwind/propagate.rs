@@ -95,6 +95,9 @@ impl Unwinder<'_> {
         match kind {
             FrameKind::Call(call) => task.leave_call(*call),
             FrameKind::Redirected { before, .. } => task.io = before,
+            FrameKind::In(before) => {
+                before.restore_all(&mut task.directory, &mut task.variables);
+            }
             FrameKind::Transaction(transaction) => {
                 Committer::new(self.core).roll_back(task, *transaction);
             }
@@ -267,6 +270,7 @@ impl Tasks {
             | FrameKind::WordCall(_)
             | FrameKind::Redirected { .. }
             | FrameKind::Targets(_)
+            | FrameKind::In(_)
             | FrameKind::Remote(_)
             | FrameKind::Transaction(_) => false,
             FrameKind::Join(join) => join.kind.survives_failure(thrown),

@@ -326,7 +326,9 @@ impl Blocks {
                 if head == meant { " here" } else { "" }
             ),
         )
-        .hint(if head == meant {
+        .hint(if head == "in" {
+            hint!("one directory stands after `in`: `in \"my files\"`")
+        } else if head == meant {
             hint!("a time with a unit stands alone after `{head}`: `limit 5 minutes`")
         } else {
             hint!("did you mean `{meant}`?")

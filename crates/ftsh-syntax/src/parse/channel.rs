@@ -308,7 +308,9 @@ impl<'t> ChannelUses<'t> {
                         .for_each(|it| self.block(it));
                 }
                 CommandKind::Case(case) => case.blocks().for_each(|it| self.block(it)),
-                CommandKind::While { body, .. } | CommandKind::Function { body, .. } => {
+                CommandKind::While { body, .. }
+                | CommandKind::In { body, .. }
+                | CommandKind::Function { body, .. } => {
                     self.block(body);
                 }
                 CommandKind::For(details) => self.block(&details.body),

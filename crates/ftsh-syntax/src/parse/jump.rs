@@ -142,6 +142,7 @@ impl JumpCheck<'_> {
                     self.inside(Enclosing::Finally, finally);
                 }
             }
+            CommandKind::In { body, .. } => self.commands(&body.commands),
             CommandKind::Function { body, .. } => {
                 let enclosing = std::mem::take(&mut self.enclosing);
                 let around = std::mem::take(&mut self.atomic);

@@ -62,6 +62,7 @@ pub(super) enum HeadLine {
     Case(Expr),
     While(Expr),
     For(Box<For>),
+    In(Expr),
     Function {
         name: Name,
         name_span: Span,
@@ -79,13 +80,16 @@ impl Builder<'_> {
     /// Builds a `statement`.
     pub(super) fn line(&mut self, pair: Pair) -> Result<ParsedLine> {
         Ok(match pair.as_rule() {
-            Rule::try_head | Rule::if_head | Rule::while_head | Rule::for_head => {
-                ParsedLine::Head(self.head(pair)?)
-            }
-            Rule::case_head | Rule::limit_head if self.is_own_head(pair.as_rule()) => {
+            rule if self.is_own_head(rule) => {
                 ParsedLine::Command(CommandKind::Pipeline(self.own_command(&pair)?))
             }
-            Rule::case_head | Rule::limit_head => ParsedLine::Head(self.head(pair)?),
+            Rule::try_head
+            | Rule::if_head
+            | Rule::while_head
+            | Rule::for_head
+            | Rule::case_head
+            | Rule::limit_head
+            | Rule::in_head => ParsedLine::Head(self.head(pair)?),
             Rule::else_if => ParsedLine::ElseIf(self.condition(pair)?),
             Rule::function_head => {
                 let name = pair.into_inner().next().expect("`function` is followed by a name");
@@ -152,17 +156,20 @@ impl Builder<'_> {
             Rule::if_head => HeadLine::If(self.condition(pair)?),
             Rule::case_head => HeadLine::Case(self.condition(pair)?),
             Rule::while_head => HeadLine::While(self.condition(pair)?),
+            Rule::in_head => HeadLine::In(self.condition(pair)?),
             _ => HeadLine::For(Box::new(self.for_head(pair)?)),
         })
     }
 
     /// Returns true if the first word of a head is a function of the script.
     pub(super) fn is_own_head(&self, rule: Rule) -> bool {
-        match rule {
-            Rule::case_head => self.functions.contains("case"),
-            Rule::limit_head => self.functions.contains("limit"),
-            _ => false,
-        }
+        let own = match rule {
+            Rule::case_head => "case",
+            Rule::limit_head => "limit",
+            Rule::in_head => "in",
+            _ => return false,
+        };
+        self.functions.contains(own)
     }
 
     /// Returns true if a line may begin an arm of a `case`.

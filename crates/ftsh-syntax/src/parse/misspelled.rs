@@ -16,8 +16,8 @@ pub(super) fn intended_head(word: &str) -> Option<&'static str> {
     foreign.or_else(|| nearest(word, HEADS).filter(|_| word.len() > 2))
 }
 
-/// Head that begins a structure only before a time.
-const LIMIT: &str = "limit";
+/// Heads that begin a structure in one form only.
+const FORMED: [&str; 2] = ["limit", "in"];
 
 /// Maximum length of a word that can be a misspelled head.
 const MAX_WORD_LENGTH: usize = 12;
@@ -54,9 +54,8 @@ impl Candidates {
             let (name, span) = self.0.pop()?;
             #[cfg(test)]
             EXAMINED.set(EXAMINED.get() + 1);
-            // In another form `limit` is a command.
-            let limit = (name == LIMIT).then_some(LIMIT);
-            if let Some(meant) = limit.or_else(|| intended_head(&name)) {
+            let formed = FORMED.into_iter().find(|head| *head == name);
+            if let Some(meant) = formed.or_else(|| intended_head(&name)) {
                 return Some((name, span, meant));
             }
         }

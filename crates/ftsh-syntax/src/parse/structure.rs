@@ -21,6 +21,7 @@ pub(super) enum Structure {
     Case(Box<Case>, CasePart),
     While(Expr),
     For(Box<For>),
+    In(Expr),
     Function {
         name: Name,
         name_span: Span,
@@ -39,6 +40,7 @@ impl Structure {
             Self::Case(..) => "case",
             Self::While(_) => "while",
             Self::For(head) => head.kind.keyword(),
+            Self::In(_) => "in",
             Self::Function { .. } => "function",
             Self::Broken(keyword) => keyword,
         }
@@ -69,6 +71,7 @@ impl Structure {
                 head.body = block;
                 CommandKind::For(head)
             }
+            Self::In(directory) => CommandKind::In { directory, body: block },
             Self::Function { name, name_span } => {
                 CommandKind::Function { name, name_span, body: block }
             }
@@ -111,6 +114,7 @@ impl From<HeadLine> for Structure {
             HeadLine::Case(value) => Self::Case(Box::new(Case::new(value)), CasePart::Comments),
             HeadLine::While(condition) => Self::While(condition),
             HeadLine::For(head) => Self::For(head),
+            HeadLine::In(directory) => Self::In(directory),
             HeadLine::Function { name, name_span } => Self::Function { name, name_span },
             HeadLine::Broken(keyword) => Self::Broken(keyword),
         }

@@ -4,6 +4,7 @@ mod adversarial;
 mod arguments;
 mod bashisms;
 mod bashisms_in_commands;
+mod blocks;
 mod cases;
 mod channels;
 mod commands_in_expressions;

@@ -78,6 +78,10 @@ impl<'a> ReadAnalysis<'a> {
                 self.block(body, set);
                 set
             }
+            CommandKind::In { directory, body } => {
+                self.exprs([directory], set);
+                self.block(body, set)
+            }
             CommandKind::For(details) => self.for_(command, details, set),
             CommandKind::Try(details) => self.try_(command, details, set),
             // Functions are analyzed at their calls.

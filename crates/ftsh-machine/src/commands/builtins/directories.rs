@@ -7,9 +7,11 @@ use bstr::{BString, ByteSlice};
 use super::builtin::{Arguments, Builtin, Execution};
 use crate::commands::CommandRunner;
 use crate::commands::calls::CommandStart;
+use crate::core::Core;
 use crate::effect::{Action, Query};
 use crate::eval::Expander;
 use crate::event::Reply;
+use crate::frames::FrameKind;
 use crate::tasks::Task;
 use crate::values::{Suspend, Value};
 use crate::variables::Variable;
@@ -62,6 +64,22 @@ fn cd(commands: &mut CommandRunner<'_>, task: &mut Task, args: &[BString]) -> Re
         [target] => target.clone(),
         _ => return Err(Suspend::usage("cd takes one directory")),
     };
+    enter(task, target)
+}
+
+/// Begins an `in`. The directory stays on the stack until the driver has answered.
+pub(crate) fn begin_in(core: &Core, task: &mut Task) -> Result<(), Suspend> {
+    let value = task.stack.last().ok_or(Suspend::Broken("an `in` has no directory"))?;
+    let directory = Expander::new(core, task).text(value)?.into_owned();
+    let before = Box::new(task.working_directory());
+    enter(task, directory)?;
+    task.stack.pop();
+    task.enter(FrameKind::In(before));
+    Ok(())
+}
+
+/// Changes the directory of a task.
+fn enter(task: &mut Task, target: BString) -> Result<(), Suspend> {
     let before = task.absolute_directory()?;
     let query = Query::Directory(target);
     let Some(Reply::Text(directory)) = task.answer(&query) else {

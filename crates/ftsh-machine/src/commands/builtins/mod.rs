@@ -9,6 +9,7 @@ mod variables;
 
 pub(crate) use self::builtin::Arguments;
 pub use self::builtin::{Builtin, Example};
+pub(crate) use self::directories::begin_in;
 
 /// Rows in the order of the documentation.
 const GROUPS: [&[Builtin]; 5] = [
