@@ -81,9 +81,7 @@ module.exports = grammar({
         optional(alias($._first_limit, $.limit)),
         repeat($._try_clause),
         $.block,
-        optional($.catch),
-        optional($.finally),
-        $._close,
+        $._handled,
       ),
     within: ($) =>
       seq(
@@ -91,11 +89,10 @@ module.exports = grammar({
         $.duration,
         repeat(choice($._watch_clause, seq('signal', $._expression))),
         $.block,
-        optional($.catch),
-        optional($.finally),
-        $._close,
+        $._handled,
       ),
-    in: ($) => seq('in', $._expression, $.block, $._close),
+    in: ($) => seq('in', $._expression, $.block, $._handled),
+    _handled: ($) => seq(optional($.catch), optional($.finally), $._close),
     catch: ($) => seq('catch', $.block),
     finally: ($) => seq(alias($._finally, 'finally'), $.block),
 
@@ -106,13 +103,13 @@ module.exports = grammar({
     case: ($) => seq('case', $._expression, $.block, repeat($.when), optional($.else), $._close),
     when: ($) => seq('when', repeat1(alias($._command_word, $.word)), $.block),
 
-    while: ($) => seq('while', $._expression, $.block, $._close),
+    while: ($) => seq('while', $._expression, $.block, $._handled),
 
     for: ($) =>
       choice(
-        seq('for', $._list, $.block, $._close),
-        seq('forany', $._list, repeat($._forany_clause), $.block, $._close),
-        seq('forall', $._list, repeat($._forall_clause), $.block, $._close),
+        seq('for', $._list, $.block, $._handled),
+        seq('forany', $._list, repeat($._forany_clause), $.block, $._handled),
+        seq('forall', $._list, repeat($._forall_clause), $.block, $._handled),
       ),
     _list: ($) =>
       seq(
@@ -123,7 +120,7 @@ module.exports = grammar({
         ),
       ),
 
-    function: ($) => seq('function', field('name', alias($._bare, $.function_name)), $.block, 'end'),
+    function: ($) => seq('function', field('name', alias($._bare, $.function_name)), $.block, optional($.catch), optional($.finally), 'end'),
     return: ($) => seq('return', optional($._expression)),
     shift: ($) => seq('shift', optional($._expression)),
 

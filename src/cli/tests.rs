@@ -301,7 +301,8 @@ fn help_at_the_prompt_names_what_there_is() {
         variables.chain(WITHOUT_OPTION.map(|(name, _)| name)).chain(["FTSH_PROMPT"]).collect();
     let mut seen = 0;
     // These topics have options of scripts and of a builtin.
-    let is_own = |topic: &&str| !["args", "argument-declaration", "pwd"].contains(topic);
+    let is_own =
+        |topic: &&str| !["args", "argument-declaration", "pwd", "read-option"].contains(topic);
     for topic in help::topics().filter(is_own) {
         let text = help::text(topic).unwrap_or_default();
         // Examples contain options of other programs, on lines of their own and in quotes.

@@ -254,7 +254,23 @@ impl Random {
 
     fn structure(&mut self, depth: u32) -> Command {
         match self.rng.random_range(0..24) {
-            22 | 23 => Command::In(self.block(depth)),
+            22 => Command::In(self.block(depth)),
+            23 => {
+                let name = self.name();
+                let inside = match self.rng.random_range(0..4) {
+                    0 => Command::In(self.block(depth)),
+                    1 => Command::ForAny(name, self.list(), false, self.body(&[true], depth)),
+                    // A redirection is around all parts.
+                    2 => match self.for_all(depth) {
+                        Command::ForAll(all) => Command::ForAll(ForAll { input: None, ..all }),
+                        other => other,
+                    },
+                    _ => Command::For(name, self.list(), self.body(JUMPS, depth)),
+                };
+                let catch = self.maybe(0.7, |it| it.block(depth));
+                let finally = self.maybe(0.4, |it| it.finally(depth));
+                Command::Handled(Box::new(inside), catch, finally)
+            }
             20 => Command::Limit(self.block(depth), self.maybe(0.5, |it| it.block(depth))),
             21 => {
                 let by = self.maybe(0.4, |it| it.of(&[" ", "x", "1"]));

@@ -1,7 +1,9 @@
 //! Text of programs.
 
 use super::program::{CHANNEL, DIRECTORY, FILE};
-use super::tree::{Command, Expr, ForAll, Form, Hold, Input, Pace, Pattern, Piece, Try, Word};
+use super::tree::{
+    Block, Command, Expr, ForAll, Form, Hold, Input, Pace, Pattern, Piece, Try, Word,
+};
 
 /// Formats commands, one per line.
 pub(super) fn block(commands: &[Command]) -> String {
@@ -103,6 +105,15 @@ fn command(one: &Command) -> String {
             let watch = if catch.is_some() { " stalled 1 hour memory 1 TB signal INT" } else { "" };
             format!("limit 1 hour{watch}\n{}{}end", block(body), catch.unwrap_or_default())
         }
+        Command::Handled(inside, catch, finally) => {
+            let text = command(inside);
+            let (text, redirects) = text.rsplit_once("end").expect("a structure");
+            format!(
+                "{text}{}{}end{redirects}",
+                part("catch", catch.as_ref()),
+                part("finally", finally.as_ref())
+            )
+        }
         Command::In(body) => format!("in $top/{DIRECTORY}\n{}end", block(body)),
         Command::Where => format!("echo ${{ends($PWD, \"/{DIRECTORY}\")}}"),
         Command::Capture(inside, name, append) => {
@@ -121,11 +132,13 @@ fn command(one: &Command) -> String {
     }
 }
 
+/// Formats a part of a structure.
+fn part(name: &str, part: Option<&Block>) -> String {
+    part.map(|it| format!("{name}\n{}", block(it))).unwrap_or_default()
+}
+
 fn try_(it: &Try) -> String {
     let Try { times, pace, condition, hold, body, catch, finally } = it;
-    let part = |name: &str, block: &Option<Vec<Command>>| {
-        block.as_ref().map(|it| format!("{name}\n{}", self::block(it))).unwrap_or_default()
-    };
     // A signal to canceled attempts changes no result.
     let signal = if *times == 2 { " signal INT" } else { "" };
     // Attempts take no time, so that a learned limit never passes.
@@ -150,7 +163,7 @@ fn try_(it: &Try) -> String {
         Some(Hold::Files) => format!(" atomic in $top/{DIRECTORY}"),
     };
     let limit = if *times == 3 { "for 1 hour or 3 times".into() } else { format!("{times} times") };
-    let (catch, finally) = (part("catch", catch), part("finally", finally));
+    let (catch, finally) = (part("catch", catch.as_ref()), part("finally", finally.as_ref()));
     let body = block(body);
     format!("try {limit}{each}{watch}{pace}{signal}{condition}{hold}\n{body}{catch}{finally}end")
 }

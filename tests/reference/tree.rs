@@ -72,6 +72,8 @@ pub(super) enum Command {
     Limit(Block, Option<Block>),
     /// `in`
     In(Block),
+    /// A structure with `catch` and `finally`.
+    Handled(Box<Command>, Option<Block>, Option<Block>),
     /// Prints if the directory is that of `in`.
     Where,
     /// A group with its output in a variable, or added to it.

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use ftsh_machine::builtins;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
-    BackoffClause, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Index,
-    Mode, Parameter, Pipeline, Question, Quoted, Redirect, RedirectionTarget, Simple, StageKind,
-    Substitute, Try, VariableUse, Word, WordPart,
+    Around, BackoffClause, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind,
+    Index, Mode, Parameter, Pipeline, Question, Quoted, Redirect, RedirectionTarget, Simple,
+    StageKind, Substitute, Try, VariableUse, Word, WordPart,
 };
 use ftsh_syntax::backoff::{Clauses, PolicyKind};
 use ftsh_syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, OutputMode, TryClauses};
@@ -20,7 +20,7 @@ const CONSTRUCTS: &str = "
     grouped grouped-in-order tagged
     accept keep
     list list-add ${l[@]} ${l[1]} ${l[2..]}
-    in try limit catch finally try-for try-for-joined try-times try-every try-each try-usual try-stalled try-memory try-backoff try-while
+    in try limit structure-catches function-catches catch finally try-for try-for-joined try-times try-every try-each try-usual try-stalled try-memory try-backoff try-while
     try-atomic try-atomic-in loop-atomic-in from-input from-input-by try-same-input try-signal try-through channel channel-at-most channel-rate channel-budget channel-breaker
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
@@ -138,14 +138,11 @@ impl Walk<'_> {
                     self.part("case-else", otherwise);
                 }
             }
-            CommandKind::While { condition, body } => {
-                self.is("while");
-                self.expression(condition);
-                self.block(body);
-            }
-            CommandKind::In { directory, body } => {
-                self.is("in");
-                self.expression(directory);
+            CommandKind::While { condition: head, body }
+            | CommandKind::In { directory: head, body } => {
+                let is_in = matches!(command.kind, CommandKind::In { .. });
+                self.is(if is_in { "in" } else { "while" });
+                self.expression(head);
                 self.block(body);
             }
             CommandKind::For(it) => self.looping(it),
@@ -241,8 +238,18 @@ impl Walk<'_> {
     }
 
     fn attempts(&mut self, it: &Try) {
-        let Try { is_limit, clauses, usual, condition, atomic_in, through, body, catch, finally } =
-            it;
+        let Try {
+            is_limit,
+            around,
+            clauses,
+            usual,
+            condition,
+            atomic_in,
+            through,
+            body,
+            catch,
+            finally,
+        } = it;
         let TryClauses {
             time,
             times,
@@ -255,7 +262,12 @@ impl Walk<'_> {
             atomic,
             same_input,
         } = clauses;
-        self.is(if *is_limit { "limit" } else { "try" });
+        self.is(match around {
+            Some(Around::Structure) => "structure-catches",
+            Some(Around::Function) => "function-catches",
+            None if *is_limit => "limit",
+            None => "try",
+        });
         if *atomic {
             self.is(if atomic_in.is_empty() { "try-atomic" } else { "try-atomic-in" });
         }

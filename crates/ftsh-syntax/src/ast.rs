@@ -501,9 +501,11 @@ pub struct Input {
 /// `try [limits] [clauses] … [catch …] end`, or `limit D [signal NAME] … [catch …] end`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Try {
-    /// True for `limit D`: one attempt, with a time limit and no other clause but
-    /// `signal`.
+    /// True for `limit D`, and around another structure: one attempt, which is no `try` for
+    /// `$attempt`, `giveup` and `defer`.
     pub is_limit: bool,
+    /// Structure whose `catch` and `finally` the `try` stands for.
+    pub around: Option<Around>,
     /// Limits and clauses, except `while`.
     pub clauses: TryClauses<Duration, Expr, Size<Expr>, BackoffClause, Expr>,
     /// Span of `or D` after `each usual`. Without `usual`, `None`.
@@ -521,6 +523,27 @@ pub struct Try {
     pub catch: Option<(Span, Block)>,
     /// Block after `finally`, with the span of the keyword.
     pub finally: Option<(Span, Block)>,
+}
+
+impl Try {
+    /// Creates a `try` of one attempt, as for `limit`, whose head ends at an offset.
+    pub(crate) fn once(end: usize) -> Self {
+        let span = Span::new(end, end);
+        let part = WordPart::Bare("1".to_owned());
+        let once = Word { span, parts: std::iter::once(part).collect() };
+        let times = Some(Expr { span, kind: ExprKind::Word(once) });
+        let clauses = TryClauses { times, ..TryClauses::default() };
+        Self { is_limit: true, clauses, ..Self::default() }
+    }
+}
+
+/// Structure with `catch` or `finally`, other than `try` and `limit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Around {
+    /// The only command of the body: a loop or an `in`.
+    Structure,
+    /// The function whose only command the `try` is.
+    Function,
 }
 
 /// `channel NAME rules…`: a declaration of rules for attempts through a channel.

@@ -8,8 +8,8 @@ mod expr;
 mod word;
 
 use super::ast::{
-    Block, Command, CommandKind, Expr, For, ForKind, Mode, Redirect, RedirectionTarget, Script,
-    Stage, Try, Word,
+    Around, Block, Command, CommandKind, Expr, For, ForKind, Mode, Redirect, RedirectionTarget,
+    Script, Stage, Try, Word,
 };
 use super::clauses::{ForAllClauses, ForAnyClauses, On, OutputMode, TryClauses};
 
@@ -209,7 +209,6 @@ impl Printer {
                 tasks.push(PrintTask::Commands(&head.body.commands));
             }
             CommandKind::Try(head) => {
-                self.try_head(head);
                 if let Some((_, block)) = &head.finally {
                     tasks.push(PrintTask::Commands(&block.commands));
                     tasks.push(PrintTask::Line("finally"));
@@ -217,6 +216,13 @@ impl Printer {
                 if let Some((_, block)) = &head.catch {
                     tasks.push(PrintTask::Commands(&block.commands));
                     tasks.push(PrintTask::Line("catch"));
+                }
+                match head.around {
+                    Some(Around::Structure) => {
+                        return self.head(&head.body.commands[0].kind, tasks);
+                    }
+                    Some(Around::Function) => {}
+                    None => self.try_head(head),
                 }
                 tasks.push(PrintTask::Commands(&head.body.commands));
             }
@@ -227,6 +233,11 @@ impl Printer {
             CommandKind::Function { name, body, .. } => {
                 self.text.push_str("function ");
                 self.text.push_str(name);
+                if let [Command { kind: CommandKind::Try(details), .. }] = &body.commands[..]
+                    && details.around == Some(Around::Function)
+                {
+                    return self.head(&body.commands[0].kind, tasks);
+                }
                 tasks.push(PrintTask::Commands(&body.commands));
             }
             CommandKind::Comment { .. }
@@ -338,6 +349,7 @@ impl Printer {
     fn try_head(&mut self, head: &Try) {
         let Try {
             is_limit,
+            around: _,
             clauses,
             usual,
             condition,

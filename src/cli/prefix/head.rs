@@ -189,6 +189,7 @@ impl Head {
 fn is_limit(details: &Try) -> bool {
     let Try {
         is_limit: _,
+        around: _,
         clauses,
         usual: _,
         condition,

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use super::loops::range;
 use super::numbers::{compute, truth, whole};
 use super::{Done, Failure, Model, Stop, Value, failed};
-use crate::reference::tree::{Block, Command, Expr, Hold, Name, Pattern, Piece, Word};
+use crate::reference::tree::{Command, Expr, Hold, Name, Pattern, Piece, Word};
 
 impl Model<'_> {
-    pub(super) fn block(&mut self, block: &Block) -> Done {
+    pub(super) fn block(&mut self, block: &[Command]) -> Done {
         block.iter().try_for_each(|command| self.command(command))
     }
 
@@ -139,6 +139,9 @@ impl Model<'_> {
             Command::ForAll(all) => self.for_all(all),
             Command::Piped(block) => self.piped(block),
             Command::Fed(words, names, body) => self.fed(words, names, body),
+            Command::Handled(inside, catch, finally) => {
+                self.handled(inside, catch.as_ref(), finally.as_ref())
+            }
             Command::In(body) => {
                 let before = std::mem::replace(&mut self.is_inside, true);
                 let result = self.block(body);

@@ -3,12 +3,27 @@
 use std::rc::Rc;
 
 use super::{Done, Failure, Model, Stop};
-use crate::reference::tree::{Block, Hold, Try};
+use crate::reference::tree::{Block, Command, Hold, Try};
 
 impl Model<'_> {
     pub(super) fn try_(&mut self, it: &Try) -> Done {
         let (result, caught) = self.attempts(it);
-        let Some(finally) = &it.finally else { return result };
+        self.finally(result, caught, it.finally.as_ref())
+    }
+
+    /// Runs a structure that has a `catch` or `finally`.
+    pub(super) fn handled(
+        &mut self,
+        inside: &Command,
+        catch: Option<&Block>,
+        finally: Option<&Block>,
+    ) -> Done {
+        let (result, caught) = self.limited(std::slice::from_ref(inside), catch);
+        self.finally(result, caught, finally)
+    }
+
+    fn finally(&mut self, result: Done, caught: Option<Failure>, finally: Option<&Block>) -> Done {
+        let Some(finally) = finally else { return result };
         let after = self.handle(caught, finally);
         // Earlier failures count.
         match result {
@@ -69,6 +84,10 @@ impl Model<'_> {
 
     /// Runs a group that is an attempt only outside of all others.
     pub(super) fn limit(&mut self, body: &Block, catch: Option<&Block>) -> Done {
+        self.limited(body, catch).0
+    }
+
+    fn limited(&mut self, body: &[Command], catch: Option<&Block>) -> (Done, Option<Failure>) {
         let is_outermost = self.attempts.is_empty();
         if is_outermost {
             self.attempts.push(1);
@@ -79,9 +98,13 @@ impl Model<'_> {
         }
         match (result, catch) {
             (Err(Stop::Failed(failure)), Some(catch)) => {
-                self.handle(Some(Failure { fatal: false, ..failure }), catch)
+                let caught = Some(Failure { fatal: false, ..failure });
+                (self.handle(caught.clone(), catch), caught)
             }
-            (result, _) => result,
+            (Err(Stop::Failed(failure)), None) => {
+                (Err(Stop::Failed(failure.clone())), Some(failure))
+            }
+            (result, _) => (result, None),
         }
     }
 

@@ -74,6 +74,9 @@ impl Groups {
     /// Handles the run of a group.
     fn turn(&mut self, task: TaskId, record: &LogRecord, runs: bool) -> Verdict {
         let Some(group) = self.group(record) else { return Err("no group is here".into()) };
+        if !group.is_try {
+            return Ok(());
+        }
         let place = (record.file.to_string(), group.line);
         let limits = self.promises.tries.get(&place);
         if limits.is_some_and(|limits| limits.headless) {

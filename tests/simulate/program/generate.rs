@@ -84,7 +84,9 @@ pub(crate) fn generate(mut dice: Dice) -> Program {
         } else {
             "return $# .add. 1.5"
         }));
-        script.push(block(format!("function f{function}"), body));
+        let mut groups = vec![(format!("function f{function}"), body)];
+        generator.handle(&mut groups, 0.2, 1);
+        script.push(Node::Block { promise: None, groups, redirects: String::new() });
     }
     generator.callable = FUNCTIONS;
     generator.left = 6;

@@ -120,6 +120,8 @@ pub(crate) struct Group {
     pub line: u32,
     /// True if a `catch` comes before the group.
     pub catch: bool,
+    /// True if the structure is a `try`, whose attempts are logged.
+    pub is_try: bool,
 }
 
 /// Promises of the structures of a program.
@@ -201,7 +203,8 @@ fn write_after(
                 if head == "finally" {
                     let catch = groups.len() > 2;
                     let place = (name.into(), lines.len() as u32 + 1);
-                    promises.groups.insert(place, Group { line: first, catch });
+                    let is_try = groups[0].0.starts_with("try");
+                    promises.groups.insert(place, Group { line: first, catch, is_try });
                 }
                 lines.push(format!("{line}{head}"));
                 write(body, name, depth + 1, lines, promises);

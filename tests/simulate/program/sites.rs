@@ -89,9 +89,10 @@ pub(super) fn inside(g: &mut Generator, depth: usize) -> Node {
     let jumps = if is_loop { Generator::JUMPS } else { g.jumps };
     let mut body = vec![line(format!("cd {}", g.dice.pick(&["/", "deeper"])))];
     body.extend(g.body(jumps, depth));
-    let group = vec![(format!("in {directory}"), body)];
+    let mut groups = vec![(format!("in {directory}"), body)];
+    g.handle(&mut groups, 0.2, depth);
     let redirects = if is_loop { String::new() } else { g.around() };
-    let inside = Node::Block { promise: None, groups: group, redirects };
+    let inside = Node::Block { promise: None, groups, redirects };
     let inside = if is_loop { block(format!("for {name} in 1 2"), vec![inside]) } else { inside };
     let marks = ["before", "after"].map(|mark| line(format!("ok {mark} {name}")));
     let [before, after] = marks;

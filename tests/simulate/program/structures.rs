@@ -1,7 +1,7 @@
 //! Structures around groups.
 
 use super::Node;
-use super::generate::{Generator, block, line};
+use super::generate::{Generator, line};
 use super::sites;
 use super::tries::{attempts, deferrals, limit, retries};
 
@@ -68,9 +68,10 @@ fn looping(
     }
     g.atomic += usize::from(in_view);
     g.views += usize::from(in_view);
-    let groups = vec![(head, g.body(jumps, depth))];
+    let mut groups = vec![(head, g.body(jumps, depth))];
     g.views -= usize::from(in_view);
     g.atomic -= usize::from(in_view);
+    g.handle(&mut groups, 0.15, depth);
     let redirects = if reads { g.own_input() } else { g.around() };
     Node::Block { promise: None, groups, redirects }
 }
@@ -80,7 +81,9 @@ fn while_loop(g: &mut Generator, depth: usize) -> Node {
     let condition = g.maybe(0.3, |g| format!(" .and. ({})", g.condition(1)));
     let mut body = vec![line(format!("{count}=${{{count}:-0}} .add. 1"))];
     body.extend(g.body(Generator::JUMPS, depth));
-    block(format!("while ${{{count}:-0}} .lt. 3{condition}"), body)
+    let mut groups = vec![(format!("while ${{{count}:-0}} .lt. 3{condition}"), body)];
+    g.handle(&mut groups, 0.15, depth);
+    Node::Block { promise: None, groups, redirects: String::new() }
 }
 
 /// Generates stages with at least one structure; each stage only ends at its end.

@@ -40,19 +40,32 @@ pub(super) fn attempts(g: &mut Generator, depth: usize) -> Node {
     let kinds = *g.dice.pick(&["", "n", "d", "d", "dn", "nd"]);
     let (head, limits) = g.head(kinds);
     let mut groups = vec![g.attempt(head, depth)];
-    if g.dice.chance(0.4) {
-        groups.push(("catch".into(), g.group(depth)));
-    }
-    if g.dice.chance(0.35) {
-        if let Some(out) = g.way_out().filter(|_| g.dice.chance(0.2)) {
-            groups[0].1.push(line(out));
-        }
-        let around = (std::mem::take(&mut g.jumps), std::mem::replace(&mut g.leaves, false));
-        groups.push(("finally".into(), g.group(depth)));
-        (g.jumps, g.leaves) = around;
-    }
+    g.handle(&mut groups, 0.4, depth);
     let redirects = g.outputs(&groups[0].0);
     Node::Block { promise: Some(Promise::Try(limits)), groups, redirects }
+}
+
+impl Generator {
+    /// Adds a `catch` with a probability, and sometimes a `finally`.
+    pub(super) fn handle(
+        &mut self,
+        groups: &mut Vec<(String, Vec<Node>)>,
+        probability: f64,
+        depth: usize,
+    ) {
+        if self.dice.chance(probability) {
+            groups.push(("catch".into(), self.group(depth)));
+        }
+        if self.dice.chance(0.9 * probability) {
+            if let Some(out) = self.way_out().filter(|_| self.dice.chance(0.2)) {
+                groups[0].1.push(line(out));
+            }
+            let jumps = std::mem::take(&mut self.jumps);
+            let leaves = std::mem::replace(&mut self.leaves, false);
+            groups.push(("finally".into(), self.group(depth)));
+            (self.jumps, self.leaves) = (jumps, leaves);
+        }
+    }
 }
 
 /// Generates a `limit`, possibly with a `catch` or a `finally`.

@@ -87,7 +87,11 @@ struct ScheduleBuilder<'a> {
 impl ScheduleBuilder<'_> {
     fn block(&mut self, block: &Block) {
         for command in &block.commands {
-            let CommandKind::Try(details) = &command.kind else {
+            let details = match &command.kind {
+                CommandKind::Try(details) => Some(details).filter(|it| it.around.is_none()),
+                _ => None,
+            };
+            let Some(details) = details else {
                 let around = (self.depth, self.around);
                 if matches!(command.kind, CommandKind::Function { .. }) {
                     // The calls of a function may be in other tries.

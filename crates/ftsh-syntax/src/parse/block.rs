@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::line::{EndLine, HeadLine, ParsedLine, Piped};
 use super::misspelled::{self, Candidates};
-use super::structure::{CasePart, Structure};
+use super::structure::{CasePart, Parts, Structure};
 use super::{KnownNames, MAX_BLOCK_DEPTH, MAX_ERRORS, channel, jump, modifier};
 use crate::ast::{Block, Command, CommandKind, Expr, Name, Pipeline, Redirect, Stage, StageKind};
 use crate::error::SyntaxError;
@@ -16,7 +16,7 @@ use crate::span::Span;
 use crate::vocabulary::HEADS;
 
 /// Keywords of the structures that `catch` and `finally` belong to.
-const TRIES: [&str; 2] = ["try", "limit"];
+const HANDLING: [&str; 8] = ["try", "limit", "in", "for", "forany", "forall", "while", "function"];
 
 /// Position and layout of a command.
 #[derive(Clone, Copy, Default)]
@@ -57,8 +57,8 @@ struct OpenStructure {
     /// Layout of the head.
     layout: LineLayout,
     structure: Structure,
-    /// Commands of the current block.
-    commands: Vec<Command>,
+    /// Blocks so far; of an `if` or `case`, the current arm.
+    parts: Parts,
     /// Position of the block among the candidates.
     candidates: usize,
     /// Pipeline before the structure, if a `|` precedes the structure.
@@ -101,8 +101,8 @@ impl Blocks {
     /// Returns the keyword of the innermost block, inside of a structure.
     pub(super) fn innermost_keyword(&self) -> Option<&'static str> {
         self.frames.last().map(|frame| match &frame.structure {
-            Structure::Try { finally: Some(_), .. } => "finally",
-            Structure::Try { catch: Some(_), .. } => "catch",
+            _ if frame.parts.finally.is_some() => "finally",
+            _ if frame.parts.catch.is_some() => "catch",
             Structure::If { condition: None, .. } | Structure::Case(_, CasePart::Else) => "else",
             Structure::Case(_, CasePart::Arm) => "when",
             structure => structure.keyword(),
@@ -172,7 +172,9 @@ impl Blocks {
                 }
             }
             "catch" => self.catch(layout),
-            "finally" if self.frames.iter().any(|it| TRIES.contains(&it.structure.keyword())) => {
+            "finally"
+                if self.frames.iter().any(|it| HANDLING.contains(&it.structure.keyword())) =>
+            {
                 self.finally(layout);
             }
             "else" => self.next_arm(None, layout),
@@ -222,7 +224,7 @@ impl Blocks {
 
     fn commands(&mut self) -> &mut Vec<Command> {
         match self.frames.last_mut() {
-            Some(frame) => &mut frame.commands,
+            Some(frame) => &mut frame.parts.current().commands,
             None => &mut self.script,
         }
     }
@@ -267,7 +269,7 @@ impl Blocks {
         self.frames.push(OpenStructure {
             layout: LineLayout { gap, ..layout },
             structure,
-            commands: Vec::new(),
+            parts: Parts::default(),
             candidates: self.candidates.end(),
             before,
         });
@@ -290,13 +292,7 @@ impl Blocks {
             } else if self.expected_ends == 0 {
                 let message = format!("`{word}` without `{}`", keywords[0]);
                 let error = SyntaxError::new(Slug::StrayPart, layout.span, message);
-                let is_inside = keywords == TRIES && !self.frames.is_empty();
-                self.errors.push(if is_inside {
-                    error
-                        .hint(hint!("`catch` and `finally` belong to a `try` around the structure"))
-                } else {
-                    error
-                });
+                self.errors.push(error);
             }
             return None;
         };
@@ -340,43 +336,32 @@ impl Blocks {
 
     fn catch(&mut self, layout: LineLayout) {
         let candidates = self.candidates.end();
-        let Some(frame) = self.innermost(&TRIES, "catch", layout) else { return };
-        let Structure::Try { head, catch, finally } = &mut frame.structure else { return };
-        if let Some(first) = *finally {
-            let error =
-                SyntaxError::new(Slug::PartOrder, layout.span, "`catch` comes before `finally`");
+        let Some(frame) = self.innermost(&HANDLING, "catch", layout) else { return };
+        let (keyword, parts) = (frame.structure.keyword(), &mut frame.parts);
+        let error = |message: String| SyntaxError::new(Slug::PartOrder, layout.span, message);
+        if let Some((first, _)) = parts.finally {
+            let error = error("`catch` comes before `finally`".to_owned());
             self.errors.push(error.related(first, "the `finally` is here"));
-            return;
-        }
-        if let Some(first) = catch {
-            let first = *first;
-            let error =
-                SyntaxError::new(Slug::PartOrder, layout.span, "a `try` has only one `catch`");
+        } else if let Some((first, _)) = parts.catch {
+            let error = error(format!("a `{keyword}` has only one `catch`"));
             self.errors.push(error.related(first, "the first one is here"));
-            return;
+        } else {
+            parts.catch = Some((layout.span, Block::default()));
+            frame.candidates = candidates;
         }
-        *catch = Some(layout.span);
-        frame.candidates = candidates;
-        head.body = Block { commands: std::mem::take(&mut frame.commands) };
     }
 
     fn finally(&mut self, layout: LineLayout) {
         let candidates = self.candidates.end();
-        let Some(frame) = self.innermost(&TRIES, "finally", layout) else { return };
-        let Structure::Try { head, catch, finally } = &mut frame.structure else { return };
-        if let Some(first) = *finally {
-            let error =
-                SyntaxError::new(Slug::PartOrder, layout.span, "a `try` has only one `finally`");
+        let Some(frame) = self.innermost(&HANDLING, "finally", layout) else { return };
+        if let Some((first, _)) = frame.parts.finally {
+            let message = format!("a `{}` has only one `finally`", frame.structure.keyword());
+            let error = SyntaxError::new(Slug::PartOrder, layout.span, message);
             self.errors.push(error.related(first, "the first one is here"));
             return;
         }
-        *finally = Some(layout.span);
+        frame.parts.finally = Some((layout.span, Block::default()));
         frame.candidates = candidates;
-        let block = Block { commands: std::mem::take(&mut frame.commands) };
-        match *catch {
-            Some(catch) => head.catch = Some((catch, block)),
-            None => head.body = block,
-        }
     }
 
     /// Begins the block of `else if condition` or `else`.
@@ -397,7 +382,7 @@ impl Blocks {
             self.errors.push(error.label("this `if` already has an `else`"));
             return;
         };
-        arms.push((done, Block { commands: std::mem::take(&mut frame.commands) }));
+        arms.push((done, std::mem::take(&mut frame.parts.body)));
         frame.candidates = candidates;
     }
 
@@ -420,8 +405,7 @@ impl Blocks {
             self.check_definition(&end, frame.layout.span);
         }
         self.check_case(&frame);
-        let block = Block { commands: frame.commands };
-        let Some(kind) = frame.structure.ended(block) else {
+        let Some(kind) = frame.structure.ended(frame.layout.span, frame.parts) else {
             return self.open_after_end(end, layout);
         };
         if frame.before.is_none() && end.after.is_none() {

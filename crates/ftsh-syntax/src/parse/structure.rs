@@ -1,17 +1,12 @@
 //! Open structures, from the head to the `end`.
 
 use super::line::HeadLine;
-use crate::ast::{Block, Case, CommandKind, Expr, For, Name, Try};
+use crate::ast::{Around, Block, Case, Command, CommandKind, Expr, For, Name, Try};
 use crate::span::Span;
 
-/// Head of an open structure, and its blocks before the current block.
+/// Head of an open structure, and the arms before the current block.
 pub(super) enum Structure {
-    /// `try`, with the spans of `catch` and `finally` if they precede the current block.
-    Try {
-        head: Box<Try>,
-        catch: Option<Span>,
-        finally: Option<Span>,
-    },
+    Try(Box<Try>),
     /// `if`, with the finished arms, and the condition of the current arm unless it is `else`.
     If {
         arms: Vec<(Expr, Block)>,
@@ -34,8 +29,8 @@ impl Structure {
     /// Returns the keyword of the head.
     pub(super) fn keyword(&self) -> &'static str {
         match self {
-            Self::Try { head, .. } if head.is_limit => "limit",
-            Self::Try { .. } => "try",
+            Self::Try(head) if head.is_limit => "limit",
+            Self::Try(_) => "try",
             Self::If { .. } => "if",
             Self::Case(..) => "case",
             Self::While(_) => "while",
@@ -46,17 +41,39 @@ impl Structure {
         }
     }
 
-    /// Returns the structure with its last block, or `None` after a head that does not parse.
-    pub(super) fn ended(self, block: Block) -> Option<CommandKind> {
-        Some(match self {
-            Self::Try { mut head, catch, finally } => {
-                match (catch, finally) {
-                    (_, Some(finally)) => head.finally = Some((finally, block)),
-                    (Some(catch), None) => head.catch = Some((catch, block)),
-                    (None, None) => head.body = block,
-                }
-                CommandKind::Try(head)
+    /// Returns the structure with its blocks, or `None` after a head that does not parse. `span` is
+    /// that of the head.
+    pub(super) fn ended(self, span: Span, parts: Parts) -> Option<CommandKind> {
+        let Parts { body, catch, finally } = parts;
+        let is_handled = catch.is_some() || finally.is_some();
+        let structure = match self {
+            Self::Try(head) => {
+                return Some(CommandKind::Try(Box::new(Try { body, catch, finally, ..*head })));
             }
+            structure if !is_handled => return structure.with(body),
+            structure => structure,
+        };
+        let command = |kind| Command { span, gap: false, kind, redirects: Vec::new() };
+        let handled = |around, body| {
+            let head = Try { around: Some(around), ..Try::once(span.end) };
+            CommandKind::Try(Box::new(Try { body, catch, finally, ..head }))
+        };
+        Some(match structure {
+            Self::Function { name, name_span } => {
+                let body = Block { commands: vec![command(handled(Around::Function, body))] };
+                CommandKind::Function { name, name_span, body }
+            }
+            structure => {
+                let body = Block { commands: vec![command(structure.with(body)?)] };
+                handled(Around::Structure, body)
+            }
+        })
+    }
+
+    /// Returns the structure with its last block.
+    fn with(self, block: Block) -> Option<CommandKind> {
+        Some(match self {
+            Self::Try(_) | Self::Broken(_) => return None,
             Self::If { mut arms, condition: Some(condition) } => {
                 arms.push((condition, block));
                 CommandKind::If { arms, otherwise: None }
@@ -75,8 +92,23 @@ impl Structure {
             Self::Function { name, name_span } => {
                 CommandKind::Function { name, name_span, body: block }
             }
-            Self::Broken(_) => return None,
         })
+    }
+}
+
+/// Blocks of a structure.
+#[derive(Default)]
+pub(super) struct Parts {
+    pub(super) body: Block,
+    pub(super) catch: Option<(Span, Block)>,
+    pub(super) finally: Option<(Span, Block)>,
+}
+
+impl Parts {
+    /// Returns the last block.
+    pub(super) fn current(&mut self) -> &mut Block {
+        let after = self.finally.as_mut().or(self.catch.as_mut());
+        after.map_or(&mut self.body, |(_, block)| block)
     }
 }
 
@@ -109,7 +141,7 @@ impl CasePart {
 impl From<HeadLine> for Structure {
     fn from(head: HeadLine) -> Self {
         match head {
-            HeadLine::Try(head) => Self::Try { head, catch: None, finally: None },
+            HeadLine::Try(head) => Self::Try(head),
             HeadLine::If(condition) => Self::If { arms: Vec::new(), condition: Some(condition) },
             HeadLine::Case(value) => Self::Case(Box::new(Case::new(value)), CasePart::Comments),
             HeadLine::While(condition) => Self::While(condition),

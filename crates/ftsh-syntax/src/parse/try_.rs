@@ -3,8 +3,8 @@
 use super::builder::Builder;
 use super::duration::TimeOrTimes;
 use super::{Pair, Result, Rule, literal};
-use crate::ast::{Expr, ExprKind, Try, Word, WordPart};
-use crate::clauses::{TryClauses, TryRow};
+use crate::ast::{Expr, Try};
+use crate::clauses::TryRow;
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::signal::{self, Signal};
@@ -61,16 +61,8 @@ impl Builder<'_> {
     pub(super) fn limit_head(&mut self, pair: Pair) -> Result<Try> {
         let mut inner = pair.into_inner();
         let duration = inner.next().expect("`limit` is followed by a duration");
-        let end = self.span(&duration).end;
-        let span = Span::new(end, end);
-        let part = WordPart::Bare("1".to_owned());
-        let once = Word { span, parts: std::iter::once(part).collect() };
-        let clauses = TryClauses {
-            time: Some(self.duration(duration)?),
-            times: Some(Expr { span, kind: ExprKind::Word(once) }),
-            ..TryClauses::default()
-        };
-        let mut head = Try { is_limit: true, clauses, ..Try::default() };
+        let mut head = Try::once(self.span(&duration).end);
+        head.clauses.time = Some(self.duration(duration)?);
         let mut given = Vec::new();
         for pair in inner {
             let span = self.span(&pair);

@@ -332,7 +332,12 @@ fn the_outline_ends_where_structures_end() {
         let mut heads = Vec::new();
         each(&script.body, &mut |command| {
             use CommandKind::{Channel, For, Function, Try};
-            if matches!(command.kind, Channel(_) | For(_) | Function { .. } | Try(_)) {
+            let is_head = match &command.kind {
+                Channel(_) | For(_) | Function { .. } => true,
+                Try(details) => details.around.is_none(),
+                _ => false,
+            };
+            if is_head {
                 heads.push(command.span.start);
             }
         });

@@ -75,8 +75,8 @@ impl Blocks {
             self.errors.push(error.label("this `case` already has an `else`"));
             return None;
         }
-        let early = early_command(*part, &frame.commands);
-        part.put(head, Block { commands: std::mem::take(&mut frame.commands) });
+        let early = early_command(*part, &frame.parts.body.commands);
+        part.put(head, std::mem::take(&mut frame.parts.body));
         *part = next;
         frame.candidates = candidates;
         self.errors.extend(early);
@@ -89,7 +89,7 @@ impl Blocks {
     /// Checks a structure at its `end`: a `case` needs an arm.
     pub(super) fn check_case(&mut self, frame: &OpenStructure) {
         let Structure::Case(head, part) = &frame.structure else { return };
-        if let Some(error) = early_command(*part, &frame.commands) {
+        if let Some(error) = early_command(*part, &frame.parts.body.commands) {
             self.errors.push(error);
         } else if head.arms.is_empty() {
             let start = frame.layout.span.start;

@@ -1,4 +1,4 @@
-//! `in`.
+//! `in`, and `catch` and `finally` of loops, functions and `in`.
 
 use super::{parse, rendered_errors, tidied};
 use crate::ast::CommandKind;
@@ -19,4 +19,45 @@ fn only_one_value_makes_in_a_head() {
     assert!(errors.contains("one directory stands after `in`"), "{errors}");
     let errors = rendered_errors("in a\n    b\n");
     assert!(errors.contains("this `in` has no `end`"), "{errors}");
+}
+
+#[test]
+fn loops_functions_and_in_have_catch_and_finally() {
+    let heads = [
+        "for x in a b",
+        "for x from input",
+        "forany x in a b in order",
+        "forall x in a b at most 2",
+        "while $x < 5",
+        "in build",
+        "function f",
+    ];
+    for head in heads {
+        for parts in ["catch\n    b # c\n", "finally\n    c\n", "catch\nfinally\n    c\n"] {
+            let text = format!("{head} # note\n    a\n{parts}end\n");
+            assert_eq!(tidied(&text), text);
+        }
+    }
+    let text = "a | for x from input\n    b\ncatch\n    c\nend > f | d\n";
+    assert_eq!(tidied(text), text);
+    // The innermost structure with such parts has them, also inside of others.
+    let text = "function f\n    for x in a\n        if $x == a\n            b\n        end\n    catch\n        \
+                try\n            c\n        catch\n            d\n        end\n    end\nfinally\n    e\nend\n";
+    assert_eq!(tidied(text), text);
+}
+
+#[test]
+fn parts_of_blocks_have_an_order() {
+    for (text, message) in [
+        ("for x in a\n  b\nfinally\n  c\ncatch\n  d\nend", "`catch` comes before `finally`"),
+        ("in a\n  b\ncatch\n  c\ncatch\n  d\nend", "a `in` has only one `catch`"),
+        ("function f\n  b\nfinally\nfinally\nend", "a `function` has only one `finally`"),
+        ("if true\n  b\ncatch\n  c\nend", "`catch` without `try`"),
+        ("for x in a\n  b\ncatch\n  break\nend", "`break` stands outside of a loop"),
+        ("for x in a\n  b\nfinally\n  return\nend", "`return` can't leave a `finally`"),
+    ] {
+        let errors = rendered_errors(text);
+        assert!(errors.contains(message), "{text}: {errors}");
+        assert_eq!(errors.matches("error[").count(), 1, "{errors}");
+    }
 }
