@@ -45,6 +45,7 @@ pub use self::control::{ControlLink, Controller, Order, SharedDeadline};
 pub use self::driver::{Attachments, BackgroundJob, Log, ProcessConfig, ProcessDriver, Readiness};
 pub use self::durations::{DurationStore, DurationsConfig, ScriptIdentity};
 pub use self::events::die_by;
+pub use self::files::own_directory;
 pub use self::kill::{CLIENTS, adopt_orphans, kill_children, kill_stale_runs, kill_subtree};
 pub use self::program::{is_filter, serve_filter};
 pub use self::supervisor::{

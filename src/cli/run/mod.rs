@@ -134,10 +134,16 @@ fn workload(
     let is_recorded = plan.journal.is_some();
     // Each start of a recorded run has a deadline of its own, which commands get from the driver.
     let is_kept = |name: &OsStr| !is_recorded || name != DEADLINE;
-    let environment: Environment = std::env::vars_os()
+    let mut environment: Environment = std::env::vars_os()
         .filter(|(name, _)| !options::is_private(name) && is_kept(name))
         .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()))
         .collect();
+    // A program such as `make -C` changes the directory without the variable.
+    if let Some((_, value)) = environment.iter_mut().find(|(name, _)| name == "PWD")
+        && let Ok(directory) = process::own_directory()
+    {
+        *value = directory.into_os_string().into_vec().into();
+    }
     let skips = plan.start.when_busy == WhenBusy::Skip;
     let taken = plan.journal.map(|journal| journal::claim(&journal.file)).transpose()?;
     let name = program.name();

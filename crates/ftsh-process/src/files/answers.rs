@@ -116,7 +116,7 @@ pub(crate) fn answer(
         Query::Directory(path) => enter(directory, path)
             .map(|path| Reply::Text(path.into_os_string().into_vec().into()))
             .map_err(|error| say(path, error)),
-        Query::OwnDirectory => Ok(match current() {
+        Query::OwnDirectory => Ok(match own_directory() {
             Ok(path) => Reply::Text(path.into_os_string().into_vec().into()),
             Err(_) => Reply::Truth(false),
         }),
@@ -190,7 +190,7 @@ fn enter(directory: &TaskDirectory, path: &[u8]) -> io::Result<PathBuf> {
     }
     let given = directory.join(path);
     let require_directory = |path: &Path| require_directory(&directory.reach(path));
-    let whole = if given.is_absolute() { given } else { current()?.join(given) };
+    let whole = if given.is_absolute() { given } else { own_directory()?.join(given) };
     let mut absolute = PathBuf::from("/");
     for component in whole.components() {
         match component {
@@ -221,7 +221,11 @@ fn require_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Returns the shell's own directory, under the name in `PWD` if correct.
-fn current() -> io::Result<PathBuf> {
+///
+/// # Errors
+///
+/// Fails if the directory is gone.
+pub fn own_directory() -> io::Result<PathBuf> {
     let identity = |path: &Path| path.metadata().map(|data| (data.dev(), data.ino()));
     if let Some(named) = std::env::var_os("PWD").map(PathBuf::from)
         && named.is_absolute()
@@ -269,7 +273,7 @@ fn listed_home(user: &BString) -> io::Result<Option<BString>> {
 fn current_of(directory: &TaskDirectory) -> io::Result<PathBuf> {
     match &directory.path {
         Some(directory) => Ok(OsStr::from_bytes(directory).into()),
-        None => current(),
+        None => own_directory(),
     }
 }
 
