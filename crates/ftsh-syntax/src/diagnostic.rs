@@ -292,14 +292,14 @@ error[unexpected]: wrong
     fn a_narrow_terminal_shows_less_of_a_line() {
         let text = format!("\techo 世界 {} || cp one-file another-file", "世".repeat(30));
         let errors = crate::parse("t", &text).expect_err("an error");
-        insta::assert_snapshot!(render_all_within(&errors, Some(40)), @"
-        error[and-or]: unexpected `||`
-         --> t:1:41
-          |
-        1 | …世世世世世世世 || cp one-file anot…
-          |                 ^^ expected the end of the command
-          = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` handles a failure
-        ");
+        insta::assert_snapshot!(render_all_within(&errors, Some(40)), @r"
+error[and-or]: unexpected `||`
+ --> t:1:41
+  |
+1 | …世世世世世世世 || cp one-file anot…
+  |                 ^^ expected the end of the command
+  = hint: a failure is handled by `try … catch … end`; a question is `if ! …`, which goes on in either case
+");
         for columns in [0, 1, 12, 25, 40, 60, 80, 100, 1000] {
             let text = render_all_within(&errors, Some(columns));
             let line = text.lines().find(|line| line.starts_with("1 |")).unwrap_or_default();

@@ -233,7 +233,7 @@ pub const OPERATORS: [&str; 35] = {
 
 /// Names of structures in other languages, with the name in this language. A program may have one
 /// of these names, but no `end` follows a program.
-pub const FOREIGN_HEADS: [(&str, &str); 18] = [
+pub const FOREIGN_HEADS: [(&str, &str); 19] = [
     ("attempt", "try"),
     ("begin", "try"),
     ("def", "function"),
@@ -249,6 +249,7 @@ pub const FOREIGN_HEADS: [(&str, &str); 18] = [
     ("retry", "try"),
     ("sub", "function"),
     ("switch", "case"),
+    ("timeout", "limit"),
     ("unless", "if"),
     ("until", "while"),
     ("when", "case"),

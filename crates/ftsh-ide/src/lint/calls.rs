@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use super::{Warning, walk};
-use ftsh_machine::builtins;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{CommandKind, Simple, Word, WordPart};
 use ftsh_syntax::hint::{Hint, hint};
@@ -54,17 +53,9 @@ fn unknown(script: &Script, word: &Word) -> Option<Warning> {
         return None;
     }
     let (_, span) = advice(script.source.text(), word.span, name);
-    let (message, hint) = if builtins::named(name).is_some() {
-        (
-            format!("`{name}(` is text: the words of a command have no parentheses"),
-            hint!("a blank stands before each word of a command"),
-        )
-    } else {
-        (
-            format!("`{name}(` is text in the words of a command, and no function `{name}` exists"),
-            hint!("quotes show that the word is text"),
-        )
-    };
+    let message =
+        format!("`{name}(` is text in the words of a command, and no function `{name}` exists");
+    let hint = hint!("quotes show that the word is text");
     Some(Warning::new(Slug::CallInWord, span, message).hint(hint))
 }
 

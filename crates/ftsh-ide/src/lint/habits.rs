@@ -250,7 +250,7 @@ fn file_name(text: &Expr) -> Option<Warning> {
     let message = format!("`lines` splits a text, and `{name}` is one line");
     Some(
         Warning::new(Slug::OneLine, text.span, message)
-            .hint(hint!("the lines of a file: `lines(.output. (cat {name}))`")),
+            .hint(hint!("the lines of a file: `lines($(cat \"{name}\"))`")),
     )
 }
 

@@ -15,6 +15,7 @@ use ftsh_syntax::slug::Slug;
 const EXPANDERS: [&str; 6] = ["awk", "curl", "find", "jq", "perl", "rg"];
 
 pub(super) fn check(script: &Script) -> Vec<Warning> {
+    let assigned = assigned(&script.body);
     let mut warnings = Vec::new();
     walk::each(&script.body, &mut |command| {
         for simple in walk::simples(command) {
@@ -31,9 +32,9 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
             CommandKind::List { words, .. } => words,
             _ => return,
         };
-        warnings.extend(words.iter().filter_map(|it| collected(it, script.source.text())));
+        warnings
+            .extend(words.iter().filter_map(|it| collected(it, script.source.text(), &assigned)));
     });
-    let assigned = assigned(&script.body);
     walk::each(&script.body, &mut |command| {
         for word in walk::words(command) {
             walk::variables(&word.parts, &mut |variable, _| {
@@ -55,12 +56,18 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
 }
 
 /// Warns of `$(…)` as the word of a list.
-fn collected(expr: &Expr, text: &str) -> Option<Warning> {
+fn collected(expr: &Expr, text: &str, assigned: &BTreeSet<&Name>) -> Option<Warning> {
     let ExprKind::Word(word) = &expr.kind else { return None };
-    let [WordPart::Call(call)] = &word.parts[..] else { return None };
-    let ExprKind::Collected(_) = &call.kind else { return None };
-    let written = &text[call.span.start..call.span.end];
-    let warning = Warning::new(Slug::OutputAsWord, call.span, "what a command prints is one word");
+    match &word.parts[..] {
+        [WordPart::Call(call)] if matches!(call.kind, ExprKind::Collected(_)) => {}
+        [WordPart::Variable(variable)]
+            if matches!(&variable.substitute, Some((Substitute::Command, _)))
+                && !matches!(&variable.parameter, Parameter::Named(name) if assigned.contains(name)) =>
+            {}
+        _ => return None,
+    }
+    let written = &text[word.span.start..word.span.end];
+    let warning = Warning::new(Slug::OutputAsWord, word.span, "what a command prints is one word");
     Some(if written.contains('\n') {
         warning
     } else {

@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::{Warning, walk};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{Block, Command, CommandKind, Expr, ExprKind, For, ForKind, Try};
-use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
@@ -37,7 +36,6 @@ fn command(command: &Command, limit: Limit, warnings: &mut Vec<Warning>) {
         CommandKind::For(details) => {
             warnings.extend(unreachable(details));
             warnings.extend(too_late(details, limit));
-            warnings.extend(no_engine(details));
             limit
         }
         _ => limit,
@@ -85,29 +83,6 @@ fn count(item: &Expr) -> Option<u64> {
         }
         _ => None,
     }
-}
-
-/// Warns of `on` and an unknown engine at the end of a list, where both are words of the list.
-fn no_engine(details: &For) -> Option<Warning> {
-    let ForKind::All(clauses) = &details.kind else { return None };
-    let bare = |item: &Expr| match &item.kind {
-        ExprKind::Word(word) => literal::bare(word).map(ToOwned::to_owned),
-        _ => None,
-    };
-    let list = &details.list;
-    let at = list.iter().position(|item| bare(item).as_deref() == Some("on"))?;
-    // A clause has a word before it, then the engine, and possibly one word of options in quotes.
-    let is_clause = match &list[at + 1..] {
-        [_] => true,
-        [_, options] => bare(options).is_none(),
-        _ => false,
-    };
-    let engine = bare(list.get(at + 1)?)?;
-    (at > 0 && is_clause && clauses.on.is_none()).then(|| {
-        let engines = EngineId::ALL.map(|engine| format!("`on {}`", engine.name())).join(" or ");
-        let message = format!("`on {engine}` is part of the list; the engines are {engines}");
-        Warning::new(Slug::UnknownEngine, list[at].span, message)
-    })
 }
 
 /// Warns of a `hedge after` at or beyond the enclosing limit.

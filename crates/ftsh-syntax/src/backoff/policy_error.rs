@@ -82,6 +82,9 @@ impl PolicyError {
             None => hint!("{introduction} {}", known.join(", ")),
         };
         match self {
+            Self::UnknownPolicy(name) if name.starts_with(|c: char| c.is_ascii_digit()) => {
+                Some(hint!("a constant delay is `backoff fixed from {name}`"))
+            }
             Self::UnknownPolicy(name) => Some(meant(
                 name,
                 PolicyKind::ALL.map(PolicyKind::name).to_vec(),

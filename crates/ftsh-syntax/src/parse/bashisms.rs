@@ -10,7 +10,7 @@ use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
 use crate::slug::Slug;
 use crate::span::Span;
-use crate::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, OPERATORS, SYMBOLS, is_name};
+use crate::vocabulary::{ALONE, KEYWORDS, OPERATORS, SYMBOLS, is_name};
 
 /// Returns the hint for a first word without a meaning here, unless the script defines a function
 /// of this name.
@@ -34,11 +34,11 @@ fn first_word(name: &str) -> Option<Hint> {
             "compare with patterns: `case $x`, the lines `when a b*` and `else`, each with its \
              commands, and `end`"
         ),
-        "declare" | "typeset" | "readonly" | "let" => hint!(
+        "declare" | "typeset" | "readonly" | "let" | "mut" | "var" | "const" => hint!(
             "variables need no declaration: `name=value`; in a function, `local name=value` lasts until the call ends"
         ),
         "local" => hint!("one name at a time: `local name=value`, or `local name`"),
-        "set" => hint!(
+        "set" | "shopt" => hint!(
             "a group stops at its first failure, so `set -e` isn't needed; nor is `-u`, \
              and `ftsh -l 20` logs commands as `-x` does"
         ),
@@ -69,10 +69,23 @@ fn first_word(name: &str) -> Option<Hint> {
              `catch` handles failures; processes of a failed attempt are killed in any case"
         ),
         "." | "include" => hint!("write `source file`"),
-        "channel" => hint!(
-            "a declaration stands on a line of its own: `channel mirror at most 4`; to run a program of this name, quote the name"
-        ),
         "unless" => hint!("write `if ! …`"),
+        "not" => hint!(
+            "a question is `if ! …`; a command that has to fail stands in `try … catch … end`"
+        ),
+        "and" => hint!(
+            "each command runs only after the success of the command before; conditions join by `if $a == 1 && $b == 2`"
+        ),
+        "or" => hint!(
+            "a failure is handled by `try … catch … end`; conditions join by `if $a == 1 || $b == 2`"
+        ),
+        "contains" => hint!(
+            "write `case $x`, a line like `when a b` before the commands for these words, and `end`"
+        ),
+        "math" => hint!("calculate in an assignment, `n=$n + 1`, or in a word, `$((n + 1))`"),
+        "string" => hint!(
+            "functions change texts: `v=replace($v, 'regex', \"text\")`, and `upper`, `split`, `substr`"
+        ),
         "wait" | "jobs" | "fg" | "bg" => at_once(),
         "alias" => hint!("write a function: `function name`, the commands, and `end`"),
         "eval" => hint!(
@@ -97,7 +110,7 @@ fn first_word(name: &str) -> Option<Hint> {
 const COMMON_FUNCTIONS: [&str; 5] = ["history", "include", "match", "raise", "throw"];
 
 /// Returns the name of a list in `list name=…` or `list name = …`.
-fn assigned_list<'w>(word: &'w str, next: Option<&'w Word>) -> Option<&'w str> {
+pub(super) fn assigned_list<'w>(word: &'w str, next: Option<&'w Word>) -> Option<&'w str> {
     let (name, is_assigned) = match word.split_once('=') {
         Some((name, _)) => (name, true),
         None => (word, next.and_then(literal::bare) == Some("=")),
@@ -108,6 +121,19 @@ fn assigned_list<'w>(word: &'w str, next: Option<&'w Word>) -> Option<&'w str> {
 /// Returns the hint for a block that begins with a word or a brace.
 pub(super) fn block() -> Hint {
     hint!("a block begins on the line after its head, or after a `;`, and ends with `end`")
+}
+
+/// Returns the hint for `(( … ))`.
+pub(super) fn sum() -> Hint {
+    hint!("calculate in an assignment, `n=$n + 1`, and compare in a condition, `if $n > 2`")
+}
+
+/// Returns the hint for `( … )`.
+pub(super) fn subshell() -> Hint {
+    hint!(
+        "a `cd` in a branch of `forall` applies to the branch only, and `sh -c 'cd dir; command'` runs \
+         a separate shell; to run a program of this name, quote the name"
+    )
 }
 
 /// Returns the hint for commands in the background.
@@ -253,7 +279,10 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
                 count(name),
             );
         }
-        [WordPart::Variable(variable), WordPart::Bare(text), ..] if text.starts_with('=') => {
+        [WordPart::Variable(variable), rest @ ..]
+            if matches!(rest, [WordPart::Bare(text), ..] if text.starts_with('=') && !text.starts_with("=="))
+                || rest.is_empty() && simple.words.get(1).and_then(literal::bare) == Some("=") =>
+        {
             if let Parameter::Named(name) = &variable.parameter {
                 return refuse(
                     Slug::DollarAssignment,
@@ -277,13 +306,6 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
             ),
         );
     }
-    if name == "set"
-        && let Some(variable) = simple.words.get(1).and_then(literal::bare)
-        && is_name(variable)
-    {
-        let hint = hint!("write `{variable}=value`");
-        return refuse(Slug::OtherShell, "there is no `set` in ftsh".to_owned(), hint);
-    }
     if name == "list"
         && let Some(list) = simple.words.get(1).and_then(literal::bare)
         && let Some(list) = assigned_list(list, simple.words.get(2))
@@ -296,6 +318,14 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
         let hint = hint!("output goes to a variable by `->`: `printf '%s' a -> name`");
         return refuse(Slug::OtherShell, message, hint);
     }
+    if name == "wait"
+        && let Some(time) = simple.words.get(1)
+        && literal::bare(time).is_some_and(|time| time.starts_with(|c: char| c.is_ascii_digit()))
+    {
+        let time = &text[time.span.start..simple.span.end];
+        let message = "there is no `wait` in ftsh".to_owned();
+        return refuse(Slug::OtherShell, message, hint!("write `sleep {time}`"));
+    }
     if let Some(hint) = first_word(name).filter(|_| !is_sourced(name, text)) {
         let (slug, message) = if ALONE.contains(&name) {
             (Slug::NotAlone, format!("`{name}` stands alone on its line"))
@@ -304,9 +334,6 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
             (Slug::LocalNames, message.to_owned())
         } else if name == "case" {
             (Slug::CaseForm, "`case` takes one value".to_owned())
-        } else if DECLARATIONS.contains(&name) {
-            let message = format!("`{name}` is a declaration, not a command");
-            (Slug::MisplacedKeyword, message)
         } else {
             (Slug::OtherShell, format!("there is no `{name}` in ftsh"))
         };
@@ -320,21 +347,10 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
         );
     }
     if name.starts_with("((") {
-        return refuse(
-            Slug::Arithmetic,
-            "`(( ))` doesn't calculate".to_owned(),
-            hint!("write an assignment: `n=$n + 1`"),
-        );
+        return refuse(Slug::Arithmetic, "`(( ))` doesn't calculate".to_owned(), sum());
     }
     if name.starts_with('(') {
-        return refuse(
-            Slug::Subshell,
-            "parentheses don't run a subshell".to_owned(),
-            hint!(
-                "a `cd` in a branch of `forall` applies to the branch only, and `sh -c 'cd dir; command'` runs \
-                 a separate shell; to run a program of this name, quote the name"
-            ),
-        );
+        return refuse(Slug::Subshell, "parentheses don't run a subshell".to_owned(), subshell());
     }
     if name == "read" {
         reading(simple)?;
@@ -443,6 +459,13 @@ fn reading(simple: &Simple) -> Result<()> {
         let names: Vec<_> = words.skip(1).filter(|word| is_name(word)).collect();
         let names = if names.is_empty() { "line".to_owned() } else { names.join(" ") };
         let message = format!("`read` takes names, and no option `{option}`");
+        if option == "-p" {
+            let name = names.rsplit(' ').next().unwrap_or_default();
+            let error = SyntaxError::new(Slug::ReadOption, simple.span, message);
+            return Err(Box::new(error.hint(hint!(
+                "print the question before: `echo -n \"Name: \"`, and then `read {name}`"
+            ))));
+        }
         return Err(Box::new(SyntaxError::new(Slug::ReadOption, simple.span, message).hint(
             hint!(
                 "write `read {names}`: backslashes are kept; `try for 5 seconds` limits the time"

@@ -5,10 +5,13 @@ mod case;
 use std::collections::HashMap;
 
 use super::line::{EndLine, HeadLine, ParsedLine, Piped};
+use super::literal;
 use super::misspelled::{self, Candidates};
 use super::structure::{CasePart, Parts, Structure};
 use super::{KnownNames, MAX_BLOCK_DEPTH, MAX_ERRORS, channel, jump, modifier};
-use crate::ast::{Block, Command, CommandKind, Expr, Name, Pipeline, Redirect, Stage, StageKind};
+use crate::ast::{
+    Block, Command, CommandKind, Expr, Name, Pipeline, Redirect, Simple, Stage, StageKind,
+};
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::slug::Slug;
@@ -44,6 +47,8 @@ pub(super) struct Blocks {
     candidates: Candidates,
     /// Number of explained structures whose `end` has not been read yet.
     expected_ends: usize,
+    /// True after an `else if`.
+    has_else_if: bool,
     /// True after the first statement.
     has_begun: bool,
     /// True after the first statement other than `args` and `use`.
@@ -130,7 +135,10 @@ impl Blocks {
                         "outside of functions, variables belong to the whole script: `name=value`"
                     )));
                 }
-                self.push(kind, layout, Vec::new());
+                match self.intended_part(&kind) {
+                    Some((error, meant)) => self.broken(meant, error, layout),
+                    None => self.push(kind, layout, Vec::new()),
+                }
             }
             ParsedLine::Head(head) => self.open(head, layout, None),
             ParsedLine::Piped(piped) => self.piped(piped, Vec::new(), layout, layout),
@@ -138,9 +146,27 @@ impl Blocks {
             ParsedLine::Catch => self.catch(layout),
             ParsedLine::Finally => self.finally(layout),
             ParsedLine::Else => self.next_arm(None, layout),
-            ParsedLine::ElseIf(condition) => self.next_arm(Some(condition), layout),
+            ParsedLine::ElseIf(condition) => {
+                self.has_else_if = true;
+                self.next_arm(Some(condition), layout);
+            }
             ParsedLine::End(end) => self.end(end, layout),
         }
+    }
+
+    /// Returns the error of a command like `cacth` inside of a structure, and the part meant.
+    fn intended_part(&self, kind: &CommandKind) -> Option<(SyntaxError, &'static str)> {
+        let CommandKind::Pipeline(Pipeline { stages }) = kind else { return None };
+        let [stage] = &stages[..] else { return None };
+        let Simple { words, redirects, .. } = stage.simple()?;
+        let [word] = &words[..] else { return None };
+        let name = literal::bare(word).filter(|name| !self.functions.contains_key(*name))?;
+        let meant = misspelled::intended_part(name)?;
+        if self.frames.is_empty() || !redirects.is_empty() {
+            return None;
+        }
+        let error = SyntaxError::new(Slug::StrayPart, word.span, format!("there is no `{name}`"));
+        Some((error.hint(hint!("did you mean `{meant}`?")), meant))
     }
 
     /// Adds a comment; a `trailing` comment shares its line with a command.
@@ -317,18 +343,9 @@ impl Blocks {
         let error = SyntaxError::new(
             Slug::UnknownStructure,
             span,
-            format!(
-                "`{head}` does not begin a structure{}",
-                if head == meant { " here" } else { "" }
-            ),
+            format!("`{head}` does not begin a structure"),
         )
-        .hint(if head == "in" {
-            hint!("one directory stands after `in`: `in \"my files\"`")
-        } else if head == meant {
-            hint!("a time with a unit stands alone after `{head}`: `limit 5 minutes`")
-        } else {
-            hint!("did you mean `{meant}`?")
-        })
+        .hint(hint!("did you mean `{meant}`?"))
         .related(layout.span, format!("this `{word}` belongs to no structure"));
         self.errors.push(error);
         true
@@ -396,7 +413,13 @@ impl Blocks {
                     layout.span,
                     "`end` without a structure to end",
                 );
-                self.errors.push(error);
+                self.errors.push(if std::mem::take(&mut self.has_else_if) {
+                    error.hint(hint!(
+                        "an `else if` has no `end` of its own: one `end` ends the `if`"
+                    ))
+                } else {
+                    error
+                });
             }
             return self.open_after_end(end, layout);
         };

@@ -1,8 +1,10 @@
 //! State of the steps from pairs of the grammar to the tree.
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use super::documents::Documents;
+use super::meant::Names;
 use super::{KnownNames, MAX_NESTING, Pair, Result};
 use crate::ast::Name;
 use crate::error::SyntaxError;
@@ -21,6 +23,8 @@ pub(super) struct Builder<'s> {
     pub(super) documents: Documents<'s>,
     /// Functions defined by some line of the script or before the script.
     pub(super) functions: HashSet<&'s str>,
+    /// Variables of the text, once a command has one.
+    pub(super) names: OnceCell<Names<'s>>,
     /// True if functions may be defined elsewhere.
     pub(super) is_open: bool,
     /// True if the text is no whole script.
@@ -48,6 +52,7 @@ impl<'s> Builder<'s> {
                 .into_iter()
                 .chain(known.functions.iter().copied())
                 .collect(),
+            names: OnceCell::new(),
             is_open: known.is_open || text.contains("source"),
             is_part: known.is_part,
             has_used: known.has_used,
@@ -66,6 +71,7 @@ impl<'s> Builder<'s> {
             text,
             documents: Documents::new(text),
             functions: std::mem::take(&mut self.functions),
+            names: OnceCell::new(),
             is_part: true,
             endless_string: None,
             ..*self

@@ -3,7 +3,8 @@
 use smallvec::SmallVec;
 
 use super::builder::Builder;
-use super::{Pair, Result, Rule, bashisms, literal, modifier};
+use super::meant::Names;
+use super::{Pair, Result, Rule, bashisms, literal, meant, modifier};
 use crate::ast::{Mode, Name, Redirect, RedirectionTarget, Simple, Word, WordPart};
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
@@ -13,9 +14,18 @@ use crate::span::Span;
 impl Builder<'_> {
     /// Builds a `command` or an `inner_command`.
     pub(super) fn simple(&mut self, pair: Pair) -> Result<Simple> {
+        let is_inner = pair.as_rule() == Rule::inner_command;
         let mut simple = self.unchecked(pair)?;
         bashisms::drop_option_of_read(&mut simple);
-        bashisms::command(&simple, &self.functions, self.text)?;
+        // In a condition these words are operators of other languages.
+        let first = simple.words.first().and_then(literal::bare);
+        meant::check(&simple, &self.functions, self.text)?;
+        if !is_inner || !matches!(first, Some("not" | "and" | "or")) {
+            bashisms::command(&simple, &self.functions, self.text)?;
+        }
+        if !simple.assignments.is_empty() {
+            self.names.get_or_init(|| Names::of(self.text)).check(&simple, self.text)?;
+        }
         Ok(simple)
     }
 

@@ -175,6 +175,7 @@ fn not_a_duration(span: Span, text: &str) -> SyntaxError {
     }
     let error = expected_duration(span);
     let hint = match text {
+        "==" | "!=" => Some(hint!("conditions are joined by `||`: `while $a == 1 || $b == 2`")),
         "and" => Some(hint!("limits are joined by `or`: the first limit reached ends the `try`")),
         "with" | "using" => Some(hint!("clauses follow each other: `backoff full`")),
         "delay" | "wait" | "sleep" | "pause" | "interval" => Some(hint!(
@@ -195,6 +196,9 @@ fn not_a_duration(span: Span, text: &str) -> SyntaxError {
     }
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or_default();
     let (number, unit) = text.split_at(digits);
+    if matches!(unit, "x" | "times") {
+        return error.hint(hint!("a number of attempts is `{number} times`"));
+    }
     let all = Unit::names().chain(["time", "times"]);
     match nearest(unit, all) {
         _ if number.is_empty() => {
@@ -213,7 +217,9 @@ fn expected_duration(span: Span) -> SyntaxError {
 fn unknown_unit(span: Span, unit: &str) -> SyntaxError {
     let error = SyntaxError::new(Slug::UnknownUnit, span, format!("unknown unit `{unit}`"))
         .label("expected `times`, `seconds`, `minutes`, `hours` or `days`");
-    match nearest(unit, Unit::names().chain(["time", "times"])) {
+    let short = [("mins", "minutes"), ("secs", "seconds"), ("hr", "hours"), ("hrs", "hours")];
+    let long = short.iter().find(|(short, _)| *short == unit).map(|it| it.1);
+    match long.or_else(|| nearest(unit, Unit::names().chain(["time", "times"]))) {
         Some(meant) => error.hint(hint!("did you mean `{meant}`?")),
         None => error,
     }

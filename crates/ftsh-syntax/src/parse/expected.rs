@@ -11,7 +11,7 @@ use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
 use crate::slug::Slug;
 use crate::span::Span;
-use crate::vocabulary::{HEADS, OPERATORS, QUESTIONS, SYMBOLS};
+use crate::vocabulary::{HEADS, OPERATORS, QUESTIONS, SYMBOLS, loop_clauses};
 
 /// Explains a failed parse of the text from `base` on, whose command begins at `start`.
 pub(super) fn explain(
@@ -80,6 +80,12 @@ pub(super) fn explain(
         if is_value && assigns(before) && bashisms::is_comparison(symbol) {
             let name = before.split('=').next().unwrap_or_default();
             return error.hint(bashisms::compared(name, symbol));
+        }
+        if let Some((name, command)) = before.split_once("=$(").filter(|_| assigns(before))
+            && let Some((command, redirect)) = command.rsplit_once(')')
+        {
+            let redirect = redirect.trim();
+            return error.hint(hint!("write `{name}=$({command} {redirect})`"));
         }
         return error.hint(if before.contains(['<', '>']) {
             hint!("to make an empty file, `echo -n > file`")
@@ -251,6 +257,8 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
     let first = rest.split([' ', '\t', ';']).next().unwrap_or_default();
     let asks = matches!(keyword, "if" | "while") || line.starts_with("else if");
     let expression = asks || matches!(keyword, "return" | "shift") || assigns(line);
+    let is_joined = matches!(found, "&&" | "||") && before.contains("$(");
+    let expression = expression && !is_joined;
     if assigns(line) && bashisms::is_comparison(found) && !before.contains('(') {
         let name = line.split('=').next().unwrap_or_default();
         return Some((Slug::MisplacedSymbol, bashisms::compared(name, found)));
@@ -305,18 +313,31 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
                 hint!("blanks separate the words of a list, not commas: `{keyword} {list}`"),
             )
         }
+        (_, "&&" | "||" | "&") if line.starts_with("((") => (Slug::Arithmetic, bashisms::sum()),
+        (_, "&&" | "||" | "&") if line.starts_with('(') => (Slug::Subshell, bashisms::subshell()),
         (_, "||") => (
             Slug::AndOr,
             hint!(
-                "`||` isn't needed: a group stops at the first failure; `try … catch … end` handles a failure"
+                "a failure is handled by `try … catch … end`; a question is `if ! …`, which goes \
+                 on in either case"
             ),
         ),
         (_, "&&") => (
             Slug::AndOr,
             hint!(
-                "`&&` isn't needed: each command runs only after the success of the command before"
+                "on lines of their own, each command runs only after the success of the command \
+                 before, and a failure ends the script; a question is `if …`"
             ),
         ),
+        (_, "&") if is_inside_word(before, statement) => {
+            let word = before.rsplit([' ', '\t']).next().unwrap_or_default();
+            let word = if assigns(line) { before } else { word };
+            let rest = statement[before.len()..].split([' ', '\t', '\n', ';']).next();
+            let all = format!("{word}{}", rest.unwrap_or_default());
+            let (name, all) = all.split_once('=').filter(|_| assigns(line)).unwrap_or(("", &all));
+            let equals = if name.is_empty() { "" } else { "=" };
+            (Slug::Background, hint!("a text with `&` has quotes: `{name}{equals}\"{all}\"`"))
+        }
         (_, "&") => (Slug::Background, bashisms::at_once()),
         ("try" | "if" | "while" | "for" | "forany" | "forall", "|") => (
             Slug::PipelineStage,
@@ -328,6 +349,14 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
         ),
         (_, "|") if assigns(before.rsplit('|').next().unwrap_or(line).trim_start()) => {
             (Slug::PipelineStage, no_assignment())
+        }
+        ("function", "{") => (Slug::FunctionHead, bashisms::block()),
+        ("if" | "while" | "else", "{") => (Slug::Unexpected, bashisms::block()),
+        ("if" | "while", found) if is_second_word(before, found) => {
+            let value = before.rsplit([' ', '\t']).next().unwrap_or_default();
+            let rest = line[line.find(before).unwrap_or_default() + before.len()..].trim();
+            let rest = rest.split([';', '&', '|', '#']).next().unwrap_or_default().trim();
+            (Slug::Unexpected, hint!("a text with blanks has quotes: `\"{value} {rest}\"`"))
         }
         ("function", found) if !found.is_empty() => (
             Slug::FunctionHead,
@@ -348,6 +377,16 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
         ),
         ("for" | "forany" | "forall", "from" | "of" | ":") => {
             (Slug::LoopHead, hint!("write `in`: `for x in a b c`"))
+        }
+        ("for" | "forany" | "forall", _) if listed(rest).is_some() => {
+            let command = listed(rest).unwrap_or_default();
+            (Slug::LoopHead, hint!("the lines of a command are `lines($({command}))`"))
+        }
+        ("for" | "forany" | "forall", found)
+            if clause_before(rest).is_some_and(|it| it.0 == found) =>
+        {
+            let (_, list) = clause_before(rest).unwrap_or_default();
+            (Slug::LoopHead, hint!("clauses stand behind the list: `{keyword} {list}`"))
         }
         ("for" | "forany" | "forall", "(") => (
             Slug::LoopHead,
@@ -377,6 +416,39 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
         _ => return None,
     };
     Some(advice)
+}
+
+/// Returns true for a word behind a text that is compared: `$s == x y`.
+fn is_second_word(before: &str, found: &str) -> bool {
+    let mut words = before.rsplit([' ', '\t']);
+    let is_text = |word: &str| word.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    words.next().is_some_and(is_text) && matches!(words.next(), Some("==" | "!=")) && is_text(found)
+}
+
+/// Returns the command of `x in (seq 3)`.
+fn listed(rest: &str) -> Option<&str> {
+    let (_, list) = rest.split_once(" in (")?;
+    let (command, after) = list.split_once(')')?;
+    let is_alone = after.trim_start().is_empty() || after.trim_start().starts_with(';');
+    (is_alone && command.contains(' ') && !command.contains('(')).then_some(command)
+}
+
+/// Returns the first word of a clause in `x at most 2 in a b`, and the head with the clause behind
+/// the list.
+fn clause_before(rest: &str) -> Option<(&str, String)> {
+    let head = rest.split([';', '#']).next()?.trim_end();
+    let (variable, rest) = head.split_once(' ')?;
+    let (clause, list) = rest.split_once(" in ")?;
+    let first = clause.split(' ').next()?;
+    let is_clause = loop_clauses().any(|(_, words)| clause.starts_with(&words.join(" ")));
+    is_clause.then(|| (first, format!("{variable} in {list} {clause}")))
+}
+
+/// Returns true if a word goes on behind the `&` after it: `http://x/?a=1&b=2`.
+fn is_inside_word(before: &str, statement: &str) -> bool {
+    let after = &statement[before.len()..];
+    !before.ends_with([' ', '\t', '"', '\''])
+        && after.strip_prefix('&').is_some_and(|it| it.starts_with(|c: char| c.is_alphanumeric()))
 }
 
 /// Returns true if a line looks like `name=…`.

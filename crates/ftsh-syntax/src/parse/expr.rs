@@ -71,10 +71,14 @@ impl Builder<'_> {
             } => {
                 let dotted = dotted.or((!*is_symbol).then_some(operator.spelling()));
                 self.ask(left, dotted)?;
+                if *operator == BinaryOperator::Or {
+                    questions::check_read(left, self.text)?;
+                }
                 self.ask(right, dotted)
             }
             ExprKind::Word(word) if questions::is_command(word) => {
                 questions::check_word(word, self.text)?;
+                questions::check_name(word)?;
                 if let Some(operator) = dotted {
                     return Err(questions::joined(operator, expr.span));
                 }
@@ -223,6 +227,15 @@ impl Builder<'_> {
             Rule::sum_call => {
                 return self.primary(pair.into_inner().next().expect("a call"));
             }
+            Rule::sum_negative => self.nested(span, |this| {
+                let operand = pair.into_inner().next().expect("a sign stands before an operand");
+                let Operand { expr, depth } = this.primary(operand)?;
+                let zero = Box::new(Expr { span, kind: ExprKind::Word(bare("0", span)) });
+                let (operator, is_symbol) = (BinaryOperator::Sub, true);
+                let kind =
+                    ExprKind::Binary { operator, is_symbol, left: zero, right: Box::new(expr) };
+                Ok((ExprKind::Group(Box::new(Expr { span, kind })), depth + 1))
+            })?,
             Rule::sum_number => (ExprKind::Word(bare(pair.as_str(), span)), 0),
             Rule::sum_name => {
                 let parameter = Parameter::Named(Self::name(&pair));
@@ -280,6 +293,8 @@ impl Builder<'_> {
         let foreign = match name {
             "len" | "strlen" => Some(hint!("did you mean `length`?")),
             "size" => Some(hint!("did you mean `count`?")),
+            "sort" => Some(hint!("a program sorts lines: `lines($(sort file))`")),
+            "contains" => Some(hint!("write `$a .contains. b`")),
             "range" | "seq" => Some(hint!("a range has an operator: `1 .to. 3`")),
             "exists" | "isfile" | "isdir" => {
                 Some(hint!("tests of files are operators: `.exists. $f`, `.isfile. $f`"))

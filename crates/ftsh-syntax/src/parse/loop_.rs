@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use super::duration::check_count;
-use super::{Pair, Result, Rule, bashisms, literal};
+use super::{Pair, Result, Rule, bashisms, literal, near_clause};
 use crate::ast::{Block, Duration, Expr, ExprKind, For, ForKind, Input};
 use crate::clauses::{ForAllClauses, ForAnyClauses, LoopRow, On, OutputMode};
 use crate::engine::EngineId;
@@ -47,7 +47,7 @@ impl Builder<'_> {
             && let Some(text) = literal::bare(word)
             && let Some(inner) = text.strip_prefix('.').and_then(|text| text.strip_suffix('.'))
             && !inner.is_empty()
-            && inner.bytes().all(|byte| byte.is_ascii_lowercase())
+            && inner.bytes().all(|byte| byte.is_ascii_alphabetic())
         {
             let message = format!("there is no operator `{text}`");
             let error = SyntaxError::new(Slug::UnknownOperator, word.span, message);
@@ -192,6 +192,7 @@ impl Builder<'_> {
                 .into());
         }
         bashisms::list(&list, &format!("{keyword} {variable} in"))?;
+        near_clause::check(&list, keyword)?;
         let kind = match keyword {
             "forany" => ForKind::Any(any),
             "forall" => ForKind::All(Box::new(all)),

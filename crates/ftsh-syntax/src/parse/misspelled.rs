@@ -16,8 +16,23 @@ pub(super) fn intended_head(word: &str) -> Option<&'static str> {
     foreign.or_else(|| nearest(word, HEADS).filter(|_| word.len() > 2))
 }
 
-/// Heads that begin a structure in one form only.
-const FORMED: [&str; 2] = ["limit", "in"];
+/// Returns the part of a structure that a word alone on its line was meant to be.
+///
+/// Letters are swapped, missing or doubled. Other letters make other words: `watch`, `patch`.
+pub(super) fn intended_part(word: &str) -> Option<&'static str> {
+    const PARTS: [&str; 4] = ["catch", "else", "end", "finally"];
+    let sorted = |text: &str| {
+        let mut letters: Vec<_> = text.bytes().collect();
+        letters.sort_unstable();
+        letters
+    };
+    PARTS.into_iter().find(|part| {
+        let is_near = strsim::osa_distance(part, word) == 1;
+        let is_swapped = sorted(part) == sorted(word);
+        let is_longer = part.len() > 3 && part.len() != word.len();
+        *part != word && (is_swapped || is_near && is_longer)
+    })
+}
 
 /// Maximum length of a word that can be a misspelled head.
 const MAX_WORD_LENGTH: usize = 12;
@@ -54,8 +69,7 @@ impl Candidates {
             let (name, span) = self.0.pop()?;
             #[cfg(test)]
             EXAMINED.set(EXAMINED.get() + 1);
-            let formed = FORMED.into_iter().find(|head| *head == name);
-            if let Some(meant) = formed.or_else(|| intended_head(&name)) {
+            if let Some(meant) = intended_head(&name) {
                 return Some((name, span, meant));
             }
         }

@@ -107,6 +107,20 @@ fn check_command(last: &Modifier, word: Option<&Word>, functions: &HashSet<&str>
         );
     }
     match literal::bare(word).filter(|word| !functions.contains(word)) {
+        Some(number) if name == "accept" && number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            refuse(
+                Slug::MisplacedKeyword,
+                "`accept` takes one word of statuses, and then a command".to_owned(),
+                hint!("write the statuses as one word: `accept 24,3 rsync …`"),
+            )
+        }
+        Some("going") if name == "keep" => refuse(
+            Slug::MisplacedClause,
+            "`keep going` is a clause of `forall`".to_owned(),
+            hint!(
+                "write `forall x in a b keep going`; a program of this name has quotes: `keep \"going\"`"
+            ),
+        ),
         Some("exec") => refuse(
             Slug::MisplacedKeyword,
             format!("`exec` stands after `{name}`"),

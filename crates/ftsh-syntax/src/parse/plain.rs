@@ -17,6 +17,7 @@ use super::bashisms;
 use super::builder::Builder;
 use super::cursor::{Cursor, is_in_command, is_in_name};
 use super::line::{EndLine, ParsedLine};
+use super::meant;
 use super::plain_try;
 use crate::ast::{CommandKind, Expr, ExprKind, Pipeline, Simple, Stage, StageKind, Word, WordPart};
 use crate::span::Span;
@@ -118,6 +119,7 @@ impl<'s> Builder<'s> {
         }
         let simple =
             Simple { span, assignments: Vec::new(), modifiers: Vec::new(), words, redirects };
+        meant::check(&simple, &self.functions, self.text).ok()?;
         bashisms::command(&simple, &self.functions, self.text).ok()?;
         Some(Stage { kind: StageKind::Simple(simple), pipe_errors: false })
     }

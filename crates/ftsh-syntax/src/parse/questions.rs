@@ -11,7 +11,7 @@ use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
 use crate::slug::Slug;
 use crate::span::Span;
-use crate::vocabulary::{OPERATORS, QUESTIONS};
+use crate::vocabulary::{OPERATORS, QUESTIONS, SYMBOLS};
 
 /// Returns true if a word that is a whole condition is a command, and no value.
 pub(super) fn is_command(word: &Word) -> bool {
@@ -49,14 +49,68 @@ pub(super) fn check_word(word: &Word, text: &str) -> Result<()> {
     let Some(symbol) = word.parts.iter().find_map(glued) else { return Ok(()) };
     let written = &text[word.span.start..word.span.end];
     let (left, right) = written.split_once(symbol).unwrap_or((written, ""));
+    if symbol == "="
+        && let Some(command) = right.strip_prefix("$(").and_then(|it| it.strip_suffix(')'))
+    {
+        let message = "a condition assigns nothing by `=`";
+        let error = SyntaxError::new(Slug::CommandAsCondition, word.span, message);
+        return Err(Box::new(error.hint(hint!("write `if {command} -> {left}`"))));
+    }
     let symbol = if symbol == "=" { "==" } else { symbol };
     let message = format!("`{symbol}` needs blanks on both sides");
     let error = SyntaxError::new(Slug::CommandAsCondition, word.span, message);
     Err(Box::new(error.hint(hint!("write `{left} {symbol} {right}`"))))
 }
 
+/// Refuses `read x || …`, which would not end as a loop: at the end of input `read` sets nothing.
+pub(super) fn check_read(left: &Expr, text: &str) -> Result<()> {
+    if let ExprKind::Asked { question: Question::Bare, pipeline } = &left.kind
+        && let [stage] = &pipeline.stages[..]
+        && let Some(simple) = stage.simple()
+        && simple.words.first().and_then(literal::bare) == Some("read")
+    {
+        let message = "`read` also takes a last line without a line end";
+        let error = SyntaxError::new(Slug::CommandAsCondition, left.span, message);
+        let read = &text[left.span.start..left.span.end];
+        return Err(Box::new(error.hint(hint!("write `while {read}`"))));
+    }
+    Ok(())
+}
+
+/// Refuses the names of Python for `true` and `false`.
+pub(super) fn check_name(word: &Word) -> Result<()> {
+    let Some(name) = literal::bare(word) else { return Ok(()) };
+    let meant = match name {
+        "True" | "TRUE" => "true",
+        "False" | "FALSE" => "false",
+        _ => return Ok(()),
+    };
+    let message = format!("`{name}` is no condition");
+    let error = SyntaxError::new(Slug::CommandAsCondition, word.span, message);
+    Err(Box::new(error.hint(hint!("write `{meant}`"))))
+}
+
 /// Refuses a condition that would compare a name with a number, or a number with a name.
 pub(super) fn check(expr: &Expr, text: &str) -> Result<()> {
+    if let ExprKind::Binary { left, .. } = &expr.kind
+        && let ExprKind::Word(word) = &left.kind
+        && let Some(WordPart::Bare(begin)) = word.parts.first()
+        && begin.starts_with('[')
+    {
+        let message = "`[` needs a blank behind it";
+        let error = SyntaxError::new(Slug::CommandAsCondition, word.span, message);
+        let rest = text[word.span.start + 1..expr.span.end].trim_end_matches(']');
+        return Err(Box::new(error.hint(hint!("write `if {rest}`"))));
+    }
+    if let ExprKind::Binary { right, .. } = &expr.kind
+        && let ExprKind::Word(word) = &right.kind
+        && let Some(number) = literal::bare(word).and_then(|text| text.strip_suffix(':'))
+        && is_number(number)
+    {
+        let message = format!("unexpected `:` behind `{number}`");
+        let error = SyntaxError::new(Slug::Unexpected, word.span, message);
+        return Err(Box::new(error.hint(bashisms::block())));
+    }
     if let ExprKind::Word(word) = &expr.kind {
         if let [WordPart::Bare(mark), WordPart::Variable(_), ..] = &word.parts[..]
             && mark == "!"
@@ -86,7 +140,12 @@ pub(super) fn check(expr: &Expr, text: &str) -> Result<()> {
     let (name, value) = (written(first), written(second));
     let message = format!("`{symbol}` could compare two numbers or redirect a command");
     let error = SyntaxError::new(Slug::CommandAsCondition, expr.span, message);
-    Err(Box::new(if is_name(first) {
+    Err(Box::new(if is_name(first) && value.starts_with('$') {
+        error.hint(hint!(
+            "a variable has a `$`: `${name} {symbol} {value}`; a command has parentheses: \
+             `.succeeds. ({name} {symbol} {value})`"
+        ))
+    } else if is_name(first) {
         error.hint(hint!(
             "a variable has a `$`: `${name} {symbol} {value}`; a file has a `/`: `{name} {symbol} ./{value}`"
         ))
@@ -163,7 +222,8 @@ pub(super) fn check_text(command: &str, span: Span) -> Result<()> {
         "in" => ".in.",
         _ if first.starts_with('$') => {
             let is_it = |it: &&str| it.trim_matches('.') == second && *it != second;
-            OPERATORS.into_iter().find(is_it).unwrap_or_default()
+            let dotted = OPERATORS.into_iter().find(is_it).unwrap_or_default();
+            SYMBOLS.iter().find(|it| it.1 == dotted).map_or(dotted, |it| it.0)
         }
         _ => "",
     };
@@ -201,10 +261,22 @@ pub(super) fn check_pipeline(pipeline: &Pipeline, text: &str) -> Result<()> {
     let simples = pipeline.stages.iter().filter_map(Stage::simple);
     for simple in simples {
         check_simple(simple, text)?;
-        if let Some(redirect) = simple.redirects.iter().find(|it| is_to_number(it)) {
+        let is_test = simple.words.first().and_then(literal::bare).is_some_and(|name| {
+            matches!(name, "[" | "test")
+                && simple.words.iter().all(|it| literal::bare(it) != Some("-a"))
+        });
+        let is_compared = |it: &&Redirect| is_to_number(it) || is_test && is_to_file(it);
+        if let Some(redirect) = simple.redirects.iter().find(is_compared) {
             let written = &text[redirect.span.start..redirect.span.end];
-            let number = written.trim_start_matches(['<', '>', ' ', '\t']);
+            let number = written.trim_start_matches(|c: char| "0123456789".contains(c));
+            let number = number.trim_start_matches(['<', '>', '=', ' ', '\t']);
             let symbol = written[..written.len() - number.len()].trim_end();
+            if is_test && let Some(value) = simple.words.get(1) {
+                let value = &text[value.span.start..value.span.end];
+                let message = format!("`{symbol}` would use a file, and compares nothing");
+                let error = SyntaxError::new(Slug::CommandAsCondition, redirect.span, message);
+                return Err(Box::new(error.hint(hint!("write `if {value} {symbol} {number}`"))));
+            }
             let message = format!("`{symbol}` would use a file called `{number}`");
             let error = SyntaxError::new(Slug::CommandAsCondition, redirect.span, message);
             return Err(Box::new(error.hint(hint!(
@@ -218,7 +290,24 @@ pub(super) fn check_pipeline(pipeline: &Pipeline, text: &str) -> Result<()> {
 
 fn check_simple(simple: &Simple, text: &str) -> Result<()> {
     let Some(word) = simple.words.first() else { return Ok(()) };
+    if let [WordPart::Variable(_), WordPart::Bare(symbol)] = &word.parts[..]
+        && matches!(&**symbol, "==" | "!=" | "<=" | ">=" | "=")
+        && let Some(second) = simple.words.get(1)
+    {
+        let left = &text[word.span.start..word.span.end - symbol.len()];
+        let right = &text[second.span.start..second.span.end];
+        let message = format!("`{left}{symbol}` is one word");
+        let symbol = if symbol == "=" { "==" } else { symbol };
+        let error = SyntaxError::new(Slug::CommandAsCondition, word.span, message);
+        return Err(Box::new(error.hint(hint!("write `{left} {symbol} {right}`"))));
+    }
     let second = simple.words.get(1);
+    if let Some(redirect) = simple.redirects.first().filter(|it| it.span.start < word.span.start)
+        && (second.is_none() || literal::bare(word).is_none())
+    {
+        let message = "a redirection stands behind the command of a condition";
+        return Err(Box::new(SyntaxError::new(Slug::CommandAsCondition, redirect.span, message)));
+    }
     let early = simple.redirects.first().filter(|redirect| {
         let is_before = |it: &Word| redirect.span.start < it.span.start;
         redirect.span.start >= word.span.end && second.is_none_or(is_before)
@@ -232,17 +321,37 @@ fn check_simple(simple: &Simple, text: &str) -> Result<()> {
              parentheses: `.succeeds. ({written})`"
         ))));
     }
-    if let Some(last) = simple.words[1..].last()
-        && let Some(text @ ("then" | "do" | "{" | ":")) = literal::bare(last)
-    {
-        let message = format!("unexpected `{text}`");
-        let error = SyntaxError::new(Slug::Unexpected, last.span, message);
+    let last = simple.words[1..].last();
+    let ends = |it: &&Word| matches!(literal::bare(it), Some("then" | "do" | ":"));
+    let brace = simple.words[1..].iter().find(|it| literal::bare(it) == Some("{"));
+    if let Some(stray) = last.filter(ends).or(brace) {
+        let message = format!("unexpected `{}`", &text[stray.span.start..stray.span.end]);
+        let error = SyntaxError::new(Slug::Unexpected, stray.span, message);
         return Err(Box::new(error.hint(bashisms::block())));
     }
     let Some(name) = literal::bare(word) else { return Ok(()) };
     let refuse = |slug: Slug, message: String, hint: Hint| {
         Err(Box::new(SyntaxError::new(slug, word.span, message).hint(hint)))
     };
+    let is_same = |it: &&Word| matches!(literal::bare(it), Some("==" | "!="));
+    if let Some(symbol) = simple.words.iter().find(is_same)
+        && !matches!(name, "[" | "test" | "expr")
+    {
+        let message = format!("`{name}` is a command here, and compares nothing");
+        let left = text[word.span.start..symbol.span.start].trim_end();
+        let right = &text[symbol.span.start..simple.span.end];
+        let is_sum =
+            second.and_then(literal::bare).is_some_and(|it| SYMBOLS.iter().any(|s| s.0 == it));
+        return refuse(
+            Slug::CommandAsCondition,
+            message,
+            if is_sum {
+                hint!("a variable has a `$`: `${left} {right}`")
+            } else {
+                hint!("to compare what a command prints, write `$({left}) {right}`")
+            },
+        );
+    }
     if QUESTIONS.contains(&name) && name != Question::Output.spelling() {
         let command = &text[word.span.end..simple.span.end].trim_start();
         let hint = hint!(
@@ -294,5 +403,10 @@ fn glued_negation(word: &Word, negated: &str) -> Box<SyntaxError> {
 /// Returns true for `> 5`.
 fn is_to_number(redirect: &Redirect) -> bool {
     let RedirectionTarget::File(word) = &redirect.target else { return false };
-    literal::bare(word).is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
+    literal::bare(word).is_some_and(|text| text == "=" || is_number(text))
+}
+
+/// Returns true for `> file`, and for `< file`.
+fn is_to_file(redirect: &Redirect) -> bool {
+    matches!(redirect.target, RedirectionTarget::File(_)) && !redirect.with_errors
 }

@@ -49,6 +49,16 @@ pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
                 hint!("write `$(command)`; a `)` that ends nothing stands in quotes"),
             ),
         }
+    } else if let Some((call, _)) = written.strip_prefix("${").and_then(|it| it.split_once('('))
+        && is_name(call)
+        && !written.ends_with('}')
+        && after.starts_with('"')
+    {
+        (
+            Slug::UnknownSubstitution,
+            "this is no call",
+            hint!("commas stand between the arguments of a call: `${{{call}($a, \"b c\")}}`"),
+        )
     } else if written.starts_with("${") && !written.ends_with('}') && after.starts_with('"') {
         (
             Slug::NestedQuotes,
@@ -59,6 +69,13 @@ pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
         (Slug::UnclosedBrace, "this `${` has no `}`", hint!("write `${{name}}`"))
     } else if let Some(inside) = written.strip_prefix("${") {
         let hint = match braces::replacement(inside.trim_end_matches('}')) {
+            _ if calculation(inside).is_some() => {
+                hint!("write `$(({}))`", calculation(inside).unwrap_or_default())
+            }
+            _ if inside.starts_with('$') => hint!(
+                "one `$` is enough: `{}`; a variable can't be read by a name in another variable",
+                inside.trim_end_matches('}')
+            ),
             Some(braces::BraceReplacement::Variable(code)) => hint!("write `{code}`"),
             Some(braces::BraceReplacement::Value(code)) => {
                 let (target, then) = target(span, text);
@@ -95,6 +112,13 @@ pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
         )
     };
     SyntaxError::new(slug, span, message).hint(hint)
+}
+
+/// Returns the calculation in `${n * 2}`.
+fn calculation(inside: &str) -> Option<&str> {
+    let sum = inside.strip_suffix('}')?.trim();
+    let is_sum = [" + ", " - ", " * ", " / ", " % "].iter().any(|symbol| sum.contains(symbol));
+    (is_sum && is_script(&format!("x=$(({sum}))"))).then_some(sum)
 }
 
 /// Returns the end of the parentheses of a `$(` at `start`, if they are closed on the line, and

@@ -3,24 +3,6 @@
 use super::{assert_quiet, messages};
 
 #[test]
-fn unknown_engines() {
-    let message = "`on pbs` is part of the list; the engines are `on slurm` or `on ssh`";
-    for script in
-        ["forall x in a b on pbs; a $x; end", "forall x in $l on pbs \"--mem=4G\"; a $x; end"]
-    {
-        assert_eq!(messages(script), [message], "{script}");
-    }
-    assert_quiet(&[
-        "forall x in a on slurm; a $x; end",
-        "forall x in a on ssh \"h\"; a $x; end",
-        "forall x in on off; a $x; end",
-        "forall x in turn the light on; a $x; end",
-        "forall x in sit on the chair; a $x; end",
-        "for x in a on pbs; a $x; end",
-    ]);
-}
-
-#[test]
 fn more_successes_than_words() {
     for (script, message) in [
         ("forall x in a b at least 3; a; end", "3 of 2 words can't succeed: this always fails"),

@@ -132,7 +132,7 @@ error[arithmetic]: `(( ))` doesn't calculate
   |
 4 | ((x++))
   | ^^^^^^^
-  = hint: write an assignment: `n=$n + 1`
+  = hint: calculate in an assignment, `n=$n + 1`, and compare in a condition, `if $n > 2`
 ");
     assert_snapshot!(rendered_errors("x=$(date +%s)\nx=`date`\necho \"now `date`\""), @r#"
 error[command-substitution]: backquotes don't run commands

@@ -6,20 +6,20 @@ use super::rendered_errors;
 
 #[test]
 fn commands_of_other_shells() {
-    assert_snapshot!(rendered_errors("a || b\na && b\na &\na; b & c"), @"
+    assert_snapshot!(rendered_errors("a || b\na && b\na &\na; b & c"), @r"
 error[and-or]: unexpected `||`
  --> t:1:3
   |
 1 | a || b
   |   ^^ expected the end of the command
-  = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` handles a failure
+  = hint: a failure is handled by `try … catch … end`; a question is `if ! …`, which goes on in either case
 
 error[and-or]: unexpected `&&`
  --> t:2:3
   |
 2 | a && b
   |   ^^ expected the end of the command
-  = hint: `&&` isn't needed: each command runs only after the success of the command before
+  = hint: on lines of their own, each command runs only after the success of the command before, and a failure ends the script; a question is `if …`
 
 error[background]: unexpected `&`
  --> t:3:3
@@ -85,7 +85,7 @@ error[other-shell]: there is no `esac` in ftsh
   | ^^^^
   = hint: every structure ends with `end`
 "#);
-    assert_snapshot!(rendered_errors("f() {\n  a\n}\nfunction g() {\n  b\n}\nfunction h {\n}"), @"
+    assert_snapshot!(rendered_errors("f() {\n  a\n}\nfunction g() {\n  b\n}\nfunction h {\n}"), @r"
 error[function-head]: functions are defined with the word `function`
  --> t:1:1
   |
@@ -119,7 +119,7 @@ error[function-head]: unexpected `{`
   |
 7 | function h {
   |            ^ expected the end of the command
-  = hint: a function has no list of parameters, its arguments are `$1`, `$2`, …: `function name`
+  = hint: a block begins on the line after its head, or after a `;`, and ends with `end`
 
 error[other-shell]: there is no `}` in ftsh
  --> t:8:1

@@ -10,7 +10,11 @@ fn only_one_value_makes_in_a_head() {
         assert_eq!(tidied(&text), text);
     }
     assert_eq!(tidied("a|in  b;c;end|d"), "a | in b\n    c\nend | d\n");
-    for command in ["in", "in a b", "./in a", "\"in\" a", "in > f"] {
+    for command in ["in", "in a b", "in > f"] {
+        let errors = rendered_errors(command);
+        assert!(errors.contains("this is no form of `in`"), "{command}: {errors}");
+    }
+    for command in ["./in a", "\"in\" a"] {
         let script = parse("t", command).unwrap_or_else(|errors| panic!("{command}: {errors:?}"));
         assert!(matches!(script.body.commands[0].kind, CommandKind::Pipeline(_)), "{command}");
     }

@@ -84,9 +84,10 @@ fn conditions_that_mean_something_else_are_refused() {
         let lines = errors.lines().filter(|it| it.starts_with("error") || it.contains("= hint"));
         format!("{text}\n{}\n", lines.collect::<Vec<_>>().join("\n"))
     });
-    assert_snapshot!(refused.concat(), @r"
+    assert_snapshot!(refused.concat(), @r#"
 if $x == a b
 error[unexpected]: unexpected `b`
+  = hint: a text with blanks has quotes: `"a b"`
 if $x -eq 5
 error[unknown-operator]: `-eq` is no operator here
   = hint: write `$x .eql. 5`
@@ -110,7 +111,7 @@ error[command-as-condition]: `>` could compare two numbers or redirect a command
   = hint: a variable has a `$`: `$load > 5`; a file has a `/`: `load > ./5`
 if load < $x
 error[command-as-condition]: `<` could compare two numbers or redirect a command
-  = hint: a variable has a `$`: `$load < $x`; a file has a `/`: `load < ./$x`
+  = hint: a variable has a `$`: `$load < $x`; a command has parentheses: `.succeeds. (load < $x)`
 if $x > out
 error[command-as-condition]: `>` could compare two numbers or redirect a command
   = hint: a variable has a `$`: `$x > $out`; a command in a variable has parentheses: `.succeeds. ($x > out)`
@@ -146,7 +147,7 @@ error[unexpected]: unexpected `(`
 if .succeeds. grep x
 error[command-as-condition]: `.succeeds.` has no parentheses
   = hint: write the command alone, `if grep x`, or in parentheses: `.succeeds. (grep x)`
-");
+"#);
 }
 
 #[test]

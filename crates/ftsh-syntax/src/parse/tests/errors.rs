@@ -159,7 +159,7 @@ error[unknown-operator]: `eq` is no operator here
   |
 3 | if $x eq 5
   |    ^^^^^^^
-  = hint: write `$x .eq. 5`
+  = hint: write `$x == 5`
 
 error[unknown-operator]: `not` is written `!`
  --> t:5:4
@@ -256,7 +256,7 @@ error[and-or]: unexpected `||`
   |
 2 |   a || b
   |     ^^ expected the end of the command
-  = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` handles a failure
+  = hint: a failure is handled by `try … catch … end`; a question is `if ! …`, which goes on in either case
 
 error[command-substitution]: backquotes don't run commands
  --> t:4:6

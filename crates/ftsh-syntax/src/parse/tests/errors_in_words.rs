@@ -35,13 +35,13 @@ error[unclosed-string]: unterminated string
 
 #[test]
 fn here_documents_of_wrong_lines_are_skipped() {
-    assert_snapshot!(rendered_errors("a || cat <<E\nthen | x\nE\ncat $? <<'E'\nfi | |\nE\nfi"), @"
+    assert_snapshot!(rendered_errors("a || cat <<E\nthen | x\nE\ncat $? <<'E'\nfi | |\nE\nfi"), @r"
 error[and-or]: unexpected `||`
  --> t:1:3
   |
 1 | a || cat <<E
   |   ^^ expected the end of the command
-  = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` handles a failure
+  = hint: a failure is handled by `try … catch … end`; a question is `if ! …`, which goes on in either case
 
 error[special-variable]: there is no `$?`: a failure ends the group
  --> t:4:5

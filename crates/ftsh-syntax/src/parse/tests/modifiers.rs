@@ -31,19 +31,12 @@ fn modifiers_stand_before_a_command() {
 }
 
 #[test]
-fn other_forms_are_programs() {
-    for text in [
-        "accept lp",
-        "accept",
-        "accept -h x",
-        "'accept' 24 x",
-        "./accept 24 x",
-        "keep",
-        "keep > f",
-        "\"keep\" x",
-        "accept $n x",
-        "function keep\nend\nkeep x",
-    ] {
+fn other_forms_are_refused_and_quotes_make_programs() {
+    for text in ["accept lp", "accept", "accept -h x", "keep", "keep > f", "accept $n x"] {
+        let errors = parse("script", text).expect_err(text).errors;
+        assert!(errors[0].message.starts_with("this is no form of"), "{text}");
+    }
+    for text in ["'accept' 24 x", "./accept 24 x", "\"keep\" x", "function keep\nend\nkeep x"] {
         let simple = text.rsplit('\n').next().expect("a line");
         let script = parse("script", text).expect("a script");
         let CommandKind::Pipeline(pipeline) = &script.body.commands.last().expect("one").kind

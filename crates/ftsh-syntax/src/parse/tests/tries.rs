@@ -50,13 +50,13 @@ error[duplicate-clause]: the time limit is given twice
   |        ^^
   |     -- first given here
 ");
-    assert_snapshot!(rendered_errors("try 5times\nend\ntry for 1h30\nend\ntry for soon\nend"), @"
+    assert_snapshot!(rendered_errors("try 5times\nend\ntry for 1h30\nend\ntry for soon\nend"), @r"
 error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:1:5
   |
 1 | try 5times
   |     ^^^^^^
-  = hint: did you mean `5 times`?
+  = hint: a number of attempts is `5 times`
 
 error[not-a-duration]: expected a duration, like `5 minutes`
  --> t:3:9

@@ -1,0 +1,112 @@
+//! Words at the end of a list that were meant as a clause of the loop.
+
+use super::{Result, literal};
+use crate::ast::{Expr, ExprKind};
+use crate::engine::EngineId;
+use crate::error::SyntaxError;
+use crate::hint::hint;
+use crate::slug::Slug;
+use crate::span::Span;
+use crate::vocabulary::loop_clauses;
+
+/// Words before a number that mean a clause in other tools.
+const HABITS: [(&str, &str); 4] =
+    [("hedge", "hedge after"), ("jobs", "at most"), ("max", "at most"), ("parallel", "at most")];
+
+/// Systems that are no engines.
+const SYSTEMS: [&str; 6] = ["aws", "docker", "kubernetes", "lsf", "pbs", "sge"];
+
+/// Maximum number of words of a clause and its value: `hedge after 5 s`.
+const LONGEST: usize = 4;
+
+/// Refuses a list with a misspelled clause at its end, behind a word of the list.
+pub(super) fn check(list: &[Expr], keyword: &str) -> Result<()> {
+    let words = list.iter().map(|item| match &item.kind {
+        ExprKind::Word(word) => literal::bare(word),
+        _ => None,
+    });
+    let words: Vec<_> = words.skip(list.len().saturating_sub(LONGEST)).collect();
+    let first = list.len() - words.len();
+    let is_behind_word = |at: &usize| first + at > 0;
+    for at in (0..words.len()).filter(is_behind_word) {
+        let tail = &words[at..];
+        let span = Span::new(list[first + at].span.start, list[list.len() - 1].span.end);
+        if let Some(system) = engine(tail) {
+            let message = format!("there is no engine `{system}`");
+            let engines = EngineId::ALL.map(|engine| format!("`on {}`", engine.name()));
+            let error = SyntaxError::new(Slug::UnknownEngine, span, message);
+            return Err(Box::new(error.hint(hint!(
+                "the engines are {}; words of the list have quotes: `\"on\" {system}`",
+                engines.join(" and ")
+            ))));
+        }
+        if let Some((clause, length)) = clause(tail) {
+            let written = tail[..length].iter().flatten().copied().collect::<Vec<_>>().join(" ");
+            let value = tail[length..].iter().flatten().map(|word| format!(" {word}"));
+            let value: String = value.collect();
+            let quoted = match written.split_once(' ') {
+                Some((first, rest)) => format!("\"{first}\" {rest}"),
+                None => format!("\"{written}\""),
+            };
+            let message = format!("`{written}` is not a clause");
+            let error = SyntaxError::new(Slug::UnknownClause, span, message);
+            let mut owners = loop_clauses().filter(|(_, words)| words.join(" ") == clause);
+            let owner = owners.clone().find(|it| it.0 == keyword).or_else(|| owners.next());
+            let owner = owner.map_or(keyword, |(owner, _)| owner);
+            return Err(Box::new(error.hint(hint!(
+                "write `{owner} … {clause}{value}`; words of the list have quotes: \
+                 `{quoted}{value}`"
+            ))));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the clause that is meant by the words, and the number of the misspelled words.
+fn clause(words: &[Option<&str>]) -> Option<(String, usize)> {
+    let first = (*words.first()?)?;
+    let is_number = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_digit())
+            && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.')
+    };
+    let second = words.get(1).copied().flatten();
+    let is_time = words.len() == 2
+        || words.len() == 3
+            && words[2].is_some_and(|it| it.bytes().all(|b| b.is_ascii_alphabetic()));
+    if let Some((_, meant)) = HABITS.iter().find(|(habit, _)| *habit == first)
+        && second.is_some_and(is_number)
+        && is_time
+    {
+        return Some(((*meant).to_owned(), 1));
+    }
+    let glued = first.replace(['-', '_'], "");
+    for [one, two] in loop_clauses().map(|it| it.1).filter(|clause| clause[0] != "on") {
+        let phrase = format!("{one} {two}");
+        let values = value(&phrase);
+        if glued == format!("{one}{two}") && values.contains(&(words.len() - 1)) {
+            return Some((phrase, 1));
+        }
+        if let Some(second) = second
+            && strsim::osa_distance(&phrase, &format!("{first} {second}")) == 1
+            && values.contains(&(words.len() - 2))
+        {
+            return Some((phrase, 2));
+        }
+    }
+    None
+}
+
+/// Returns how many words the value of a clause may have.
+fn value(clause: &str) -> std::ops::RangeInclusive<usize> {
+    match clause {
+        "in order" | "keep going" | "finish running" | "output grouped" | "output tagged" => 0..=0,
+        _ => 1..=2,
+    }
+}
+
+/// Returns the name behind `on` that is meant as an engine.
+fn engine<'w>(words: &[Option<&'w str>]) -> Option<&'w str> {
+    let [Some("on"), Some(name), rest @ ..] = words else { return None };
+    let is_near = EngineId::ALL.iter().any(|it| strsim::osa_distance(it.name(), name) == 1);
+    (rest.len() < 2 && (SYSTEMS.contains(name) || is_near)).then_some(name)
+}
