@@ -87,7 +87,7 @@ fn commands_in_a_try_are_shown() {
       line 3: running `hang 'a b'` for 2.5 s
         3 | hang "a b"
         `try` at line 2: attempt 2 of 3, 47 s left
-        last failure: line 3: `hang 'a b'` ran out of time after 4 s
+        last failure: line 3: `hang 'a b'` ran out of time after 4 s, by `each` at line 2
         `try` at line 1: attempt 1, 47 s left
     "#);
     insta::assert_snapshot!(status_page(script, 6.0), @"
@@ -95,7 +95,7 @@ fn commands_in_a_try_are_shown() {
       line 2: waiting for 2 s, attempt 2 of 3 in 4.0 s
         2 | try 3 times every 10 s each 4 s
         `try` at line 2: 54 s left
-        last failure: line 3: `hang 'a b'` ran out of time after 4 s
+        last failure: line 3: `hang 'a b'` ran out of time after 4 s, by `each` at line 2
         `try` at line 1: attempt 1, 54 s left
     ");
 }

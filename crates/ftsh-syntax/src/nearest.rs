@@ -29,6 +29,24 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
+/// Returns the known name that differs from `name` by one slip of the fingers: two letters swapped, or
+/// one letter after the first wrong, missing or superfluous in a name of at least four. A machine has
+/// so many names that more differences would be a guess.
+pub fn slip<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let sorted = |name: &str| {
+        let mut letters: Vec<char> = name.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let is_slip = |candidate: &&str| {
+        let begins_alike = name.len() > 3 && name.chars().next() == candidate.chars().next();
+        candidate.len().abs_diff(name.len()) <= 1
+            && strsim::osa_distance(name, candidate) == 1
+            && (begins_alike || sorted(name) == sorted(candidate))
+    };
+    nearest(name, known.into_iter().filter(is_slip))
+}
+
 /// Returns true if `candidate` contains the letters of `name` in the same order.
 fn is_part(name: &str, candidate: &str) -> bool {
     let mut letters = candidate.chars();
@@ -50,5 +68,13 @@ mod tests {
         assert_eq!(nearest("fortnights", units()), None);
         assert_eq!(nearest("x", units()), None);
         assert_eq!(nearest(&"minutes".repeat(1000), units()), None);
+    }
+
+    #[test]
+    fn a_slip_is_one_difference() {
+        let programs = ["git", "rustc", "rsync", "ls", "grog"];
+        let slip = |name| slip(name, programs);
+        assert_eq!(["gti", "rsnyc", "rync"].map(slip), [Some("git"), Some("rsync"), Some("rsync")]);
+        assert_eq!(["gtt", "restic", "lx", "git", "prog", ""].map(slip), [None; 6]);
     }
 }

@@ -255,10 +255,20 @@ pub const FOREIGN_HEADS: [(&str, &str); 19] = [
     ("when", "case"),
 ];
 
-/// Returns the command with the meaning of `name` in other languages. A program may have the same
-/// name.
+/// Returns the command or form with the meaning of `name` in other languages. A program may have the
+/// same name.
 pub fn synonym(name: &str) -> Option<&'static str> {
-    matches!(name, "abort" | "die" | "fail").then_some("failure")
+    match name {
+        "abort" | "die" | "fail" => Some("failure"),
+        "const" | "mut" | "var" => Some("name=value"),
+        "import" => Some("use"),
+        "input" => Some("read"),
+        "math" => Some("$((1 + 2))"),
+        "pass" => Some("true"),
+        "string" => Some("upper($text)"),
+        "print" | "println" | "puts" => Some("echo"),
+        _ => FOREIGN_HEADS.iter().find(|(foreign, _)| *foreign == name).map(|(_, head)| *head),
+    }
 }
 
 /// Returns true if a keyword begins a loop over words.

@@ -9,7 +9,7 @@ use ftsh_syntax::ast::{
     Block, Command, CommandKind, Name, RedirectionTarget, Simple, Try, Word, WordPart,
 };
 use ftsh_syntax::hint::hint;
-use ftsh_syntax::nearest::nearest;
+use ftsh_syntax::nearest::{nearest, slip};
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::span::Span;
@@ -130,10 +130,9 @@ impl<'a> ProgramCheck<'a> {
     fn missing(&self, word: &Word, name: &str, trying: Span) -> Warning {
         let programs = self.programs.names();
         let functions = self.functions.keys().map(|name| &**name);
-        let known = functions
-            .chain(builtins::all().map(|builtin| builtin.name))
-            .chain(programs.iter().map(String::as_str));
-        let hint = match synonym(name).or_else(|| nearest(name, known)) {
+        let known = functions.chain(builtins::all().map(|builtin| builtin.name));
+        let meant = synonym(name).or_else(|| nearest(name, known));
+        let hint = match meant.or_else(|| slip(name, programs.iter().map(String::as_str))) {
             Some(meant) => hint!("did you mean `{meant}`?"),
             None => hint!("ignore this warning if the program is installed during the run"),
         };

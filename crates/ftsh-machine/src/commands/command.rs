@@ -253,7 +253,11 @@ impl CommandRunner<'_> {
         };
         let message = match kind {
             FailureKind::NotFound => match self.suggestion(&error, &command.text) {
-                Some(suggestion) => format!("{}, did you mean `{suggestion}`?", error.message),
+                Some(meant) => {
+                    // A function or a builtin is nearer to a script than the driver's program.
+                    let message = error.message.split(", did you mean").next().unwrap_or_default();
+                    format!("{message}, did you mean `{meant}`?")
+                }
                 None => error.message,
             },
             _ => format!("`{}`: {}", shorten(&command.text), error.message),
@@ -271,8 +275,8 @@ impl CommandRunner<'_> {
         let functions = self.definitions.functions().map(|(name, _)| &**name);
         let known = functions.chain(builtins::all().map(|builtin| builtin.name)).chain(HEADS);
         let name = text.split(' ').next().unwrap_or_default();
-        // A path names a file.
-        if name.contains('/') {
+        // A path names a file, and a name in quotes may be a whole command.
+        if name.contains(['/', '\'']) {
             return None;
         }
         synonym(name).or_else(|| nearest(name, known.filter(|known| *known != name)))

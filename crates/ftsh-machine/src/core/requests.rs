@@ -12,6 +12,7 @@ use crate::program::Instruction;
 use crate::resources::{Released, Resource, ResourceHandle};
 use crate::tasks::{Task, TaskState};
 use crate::values::{Number, Suspend};
+use ftsh_syntax::ast::Parameter;
 use ftsh_syntax::slug::Slug;
 
 /// Effects not yet performed by the driver, and the tasks waiting for the events of earlier
@@ -205,10 +206,32 @@ impl Core {
             Suspend::Broken(what) => Flow::broken(task, what),
             Suspend::Failed(kind, slug, message) => {
                 let slug = operand_slug(task, slug);
+                let message = named(task, message);
                 Flow::Throw(task.thrown(kind, kind.code(), message, "").named(slug))
             }
         }
     }
+}
+
+/// Adds the name of a variable to the message of a failed instruction that begins with its value.
+fn named(task: &Task, message: String) -> String {
+    let codes = (1..=2).filter_map(|back| task.program.code.get(task.at.checked_sub(back)?));
+    let variables = codes.filter_map(|code| match code {
+        Instruction::Operand(word) | Instruction::Argument(word) => word.variable(),
+        _ => None,
+    });
+    for variable in variables {
+        if let Parameter::Named(name) = &variable.parameter
+            && variable.index.is_none()
+            && let Some(variable) = task.variables.get(name)
+            && let Some(value) = variable.value.brief()
+            && message.starts_with(&format!("`{value}` is n"))
+        {
+            let advice = message.replace(&format!("`{value} !="), &format!("`${name} !="));
+            return format!("`${name}`: {advice}");
+        }
+    }
+    message
 }
 
 /// Returns the slug of a failed instruction: an operand without a numeric value has a slug of its

@@ -21,6 +21,8 @@ pub(crate) struct RunningWork {
     pub command: String,
     /// Duration of the command.
     pub elapsed: Option<Duration>,
+    /// True for a `sleep`, or a delay between attempts.
+    pub sleeps: bool,
     /// Channel for which an attempt waits.
     pub waits_for: Option<Name>,
     /// Source text and line.
@@ -97,6 +99,7 @@ impl Core {
                     .map(|frame| (Arc::clone(&task.program.source), frame.code.line)),
                 ..RunningWork::default()
             },
+            TaskState::Sleeping(_) => RunningWork { sleeps: true, ..RunningWork::default() },
             TaskState::Children | TaskState::Forking | TaskState::AwaitingCleanup => {
                 let first = task.children().into_iter().find_map(|child| self.tasks.get(child));
                 first.map_or_else(RunningWork::default, |child| {
@@ -180,25 +183,30 @@ impl RunningWork {
         self.failure(task, kind, code, message, caught)
     }
 
-    /// Returns the failure of a `try` whose deadline passes during an attempt.
+    /// Returns the failure of a `try` whose deadline passes during an attempt. `by` names the limit if
+    /// there are several.
     pub(crate) fn timeout(
         self,
         task: &Task,
         limit: Option<Duration>,
+        by: &str,
         caught: Option<Arc<Failure>>,
     ) -> Arc<Failure> {
-        let after = limit.map_or_else(String::new, |limit| match self.elapsed {
+        let at_end = || " at the deadline of the run".into();
+        let mut after = limit.map_or_else(at_end, |limit| match self.elapsed {
             // The command began long after the limited structure.
             Some(ran) if limit.saturating_sub(ran) > START_TOLERANCE.max(limit / 20) => {
                 format!(" after {}, at the end of {}", Human(ran), Human(limit))
             }
             _ => format!(" after {}", Human(limit)),
         });
+        after += by;
         let message = match self.command.as_str() {
             "" => match &self.waits_for {
                 Some(channel) => {
                     format!("ran out of time{after}, waiting for the channel `{channel}`")
                 }
+                None if self.sleeps => format!("`sleep` ran out of time{after}"),
                 None => format!("ran out of time{after}"),
             },
             command => format!("`{}` ran out of time{after}", shorten(command)),

@@ -465,7 +465,11 @@ impl Expander<'_> {
             }
             Some(_) => Err(Suspend::expression(
                 Slug::NoFile,
-                format!("no file matches `{}`; quote it if it is not a file name", field.text),
+                format!(
+                    "no file matches `{0}`; `list name in files(\"{0}\")` may be empty, and in quotes \
+                     `{0}` is no pattern",
+                    field.text
+                ),
             )),
             None => Err(Suspend::Pending(query)),
         }

@@ -14,7 +14,29 @@ use crate::size::{MAX_VALUE_LEN, ValueTooLong};
 use crate::tasks::Task;
 use crate::values::{List, Suspend, Value};
 use ftsh_syntax::ast::{Expr, ExprKind, Index, Parameter, Substitute, VariableUse, Word, WordPart};
+use ftsh_syntax::nearest::slip;
 use ftsh_syntax::slug::Slug;
+
+/// Returns the way to the value of a variable that other shells set, or that has a value in some
+/// places only.
+fn habit(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "argv" | "args" | "ARGV" => "the arguments are `\"$@\"`, and `args` declares them",
+        "argc" | "ARGC" => "the number of arguments is `$#`",
+        "RANDOM" => "a random number is `random(0, 32767)`",
+        "SECONDS" => "the seconds since 1970 are `time()`, and those of a `try` are `$elapsed`",
+        "HOSTNAME" => "the name of the machine is `$(hostname)`",
+        "UID" | "EUID" => "the number of the user is `$(id -u)`",
+        "status" | "PIPESTATUS" | "pipestatus" => {
+            "`catch` has the status in `$error_code`, and `accept` allows others than 0"
+        }
+        "error" | "error_code" | "error_kind" | "error_command" | "error_line" | "error_output"
+        | "error_errno" => "it is set in `catch` and `finally`",
+        "attempt" | "elapsed" => "it is set in a `try`",
+        "slot" => "it is set in the branches of `forall`",
+        _ => return None,
+    })
+}
 
 impl<'a> Expander<'a> {
     /// Returns the value of a variable without a substitute, unconverted.
@@ -61,12 +83,17 @@ impl<'a> Expander<'a> {
 
     fn unset(&self, parameter: &Parameter) -> Result<Cow<'a, BStr>, Suspend> {
         match parameter {
-            Parameter::Named(name) if !self.config.unset_is_empty => Err(Suspend::expression(
-                Slug::UnsetVariable,
-                format!(
-                    "the variable `{name}` is not set (write \"${{{name}:-}}\" if it may be empty)"
-                ),
-            )),
+            Parameter::Named(name) if !self.config.unset_is_empty => {
+                let advice = match habit(name) {
+                    Some(habit) => format!("; {habit}"),
+                    None => match slip(name, self.task.variables.iter().map(|(name, _)| &**name)) {
+                        Some(meant) => format!(", did you mean `{meant}`?"),
+                        None => format!(" (write \"${{{name}:-}}\" if it may be empty)"),
+                    },
+                };
+                let message = format!("the variable `{name}` is not set{advice}");
+                Err(Suspend::expression(Slug::UnsetVariable, message))
+            }
             _ => Ok(Cow::default()),
         }
     }

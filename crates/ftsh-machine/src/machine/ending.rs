@@ -106,7 +106,7 @@ impl Machine {
                 self.core.log_run(LogEvent::Suspended(None));
                 let Some(main) = self.core.tasks().get(MAIN) else { return };
                 let running = self.core.running(main);
-                let failure = running.timeout(main, None, main.caught().cloned());
+                let failure = running.timeout(main, None, "", main.caught().cloned());
                 Outcome::Failed(Box::new(Failure::clone(&failure)))
             }
         };
@@ -117,7 +117,7 @@ impl Machine {
     pub(super) fn run_deadline_passed(&mut self) {
         let Some(main) = self.core.parts().tasks.take(MAIN) else { return };
         let running = self.core.running(&main);
-        let failure = running.timeout(&main, None, main.caught().cloned());
+        let failure = running.timeout(&main, None, "", main.caught().cloned());
         let level = Level::of_failure(true);
         if self.core.logs(level) {
             let event = LogEvent::Failed(Box::new(Failure::clone(&failure)));

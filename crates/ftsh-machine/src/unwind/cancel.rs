@@ -15,6 +15,7 @@ use crate::record::Level;
 use crate::remote::forget_remote;
 use crate::supply::{leave_gate, leave_words};
 use crate::tasks::{AfterEmptied, Task, TaskState, Tasks};
+use crate::trace::place;
 use crate::transactions::Committing;
 
 impl Unwinder<'_> {
@@ -55,7 +56,9 @@ impl Unwinder<'_> {
                 let running = self.core.running_inside(task, position + 1);
                 let caught = caught_around(task, position);
                 let failure = match by {
-                    Cut::Try | Cut::Attempt => running.timeout(task, limit, caught),
+                    Cut::Try | Cut::Attempt => {
+                        running.timeout(task, limit, &limit_name(task, id, by), caught)
+                    }
                     Cut::Breach(breach) => running.breached(task, conditions, breach, caught),
                     Cut::Loss => running.lost(task, "an attempt", caught),
                 };
@@ -182,6 +185,26 @@ pub(crate) enum Cut {
     Breach(Breach),
     /// The end of the shell that began the attempt.
     Loss,
+}
+
+/// Names the limit of a `try` by its clause and line, if the task has several limits.
+fn limit_name(task: &Task, id: u64, by: &Cut) -> String {
+    let limits = |frame: &TryFrame| {
+        usize::from(frame.clauses.time.is_some()) + usize::from(frame.clauses.each.is_some())
+    };
+    if task.tries().map(limits).sum::<usize>() < 2 {
+        return String::new();
+    }
+    let found = task.placed_tries().find(|(frame, _)| frame.id == id);
+    found.map_or_else(String::new, |(frame, source)| {
+        let clause = match by {
+            Cut::Attempt => "each",
+            _ if frame.code.is_limit => "limit",
+            _ => "for",
+        };
+        let place = place(source.name(), frame.code.line, task.program.source.name());
+        format!(", by `{clause}` at {place}")
+    })
 }
 
 /// Returns the failure handled around the structure at a position.

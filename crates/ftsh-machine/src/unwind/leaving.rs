@@ -6,7 +6,7 @@ use crate::core::{Flow, Step};
 use crate::endings::{Continuation, TaskEnding};
 use crate::frames::{Frame, FrameKind};
 use crate::outcome::{FailureKind, shorten};
-use crate::program::Address;
+use crate::program::{Address, Instruction};
 use crate::record::{Level, LogEvent};
 use crate::tasks::Task;
 use crate::values::{Suspend, Value};
@@ -93,6 +93,9 @@ impl Unwinder<'_> {
 
     /// Returns to the caller of a function, or ends the script or the branch.
     pub(crate) fn leave_function(&mut self, task: &mut Task, value: Option<Value>) -> Step {
+        let before = task.at.checked_sub(1).and_then(|at| task.program.code.get(at));
+        let is_computed =
+            matches!(before, Some(Instruction::Binary { .. } | Instruction::Call { .. }));
         while let Some(frame) = task.frames.pop() {
             task.stack.truncate(frame.height);
             let mut call = match frame.kind {
@@ -114,7 +117,9 @@ impl Unwinder<'_> {
             };
             if call.wants_value && value.is_none() {
                 let name = call.function.as_deref().unwrap_or("source");
-                let message = format!("the function `{name}` did not return a value");
+                let message = format!(
+                    "the function `{name}` did not return a value; `$({name})` is what it prints"
+                );
                 task.leave_call(*call);
                 return Err(Suspend::expression(Slug::MissingResult, message));
             }
@@ -122,7 +127,14 @@ impl Unwinder<'_> {
             let (started, command) = (call.started, call.command.take().unwrap_or_default());
             task.leave_call(*call);
             if !wants_value && let Some(code) = value.as_ref().and_then(exit_code) {
-                let message = format!("`{}` returned {code}", shorten(&command));
+                let mut message = format!("`{}` returned {code}", shorten(&command));
+                if is_computed && !command.contains(['\'', '"', '\\']) {
+                    let (name, words) = command.split_once(' ').unwrap_or((&command, ""));
+                    message += &format!(
+                        " as its status; the value is `{name}({})`",
+                        words.replace(' ', ", ")
+                    );
+                }
                 let thrown = task.thrown(FailureKind::Exit, code, message, &command);
                 return Ok(Flow::Throw(thrown.after(self.core.now() - started)));
             }

@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use super::suspend::Suspend;
 use ftsh_syntax::ast::BinaryOperator;
+use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
 
 /// Error of an operator or a conversion of a value.
@@ -35,7 +36,7 @@ pub(crate) enum ValueError {
     #[error("{0} is too large for a number")]
     TooLarge(BString),
     /// Neither `true` nor `false`.
-    #[error("{} is neither true nor false", quoted(.0))]
+    #[error("{} is neither true nor false{}", quoted(.0), comparison(.0))]
     NotABoolean(BString),
     /// A text that is not a regular expression.
     #[error("`{0}` is not a regular expression")]
@@ -126,8 +127,18 @@ fn quoted(text: &BString) -> String {
 
 /// Returns advice for a version in place of a number, such as `1.2.3`.
 fn advice(text: &BString) -> &'static str {
-    let is_version = text.split_str(".").count() > 2 && text[0].is_ascii_digit();
-    if is_version { "; `newer` compares versions" } else { "" }
+    let is_of = |separator| text.split_str(separator).count() > 2 && text[0].is_ascii_digit();
+    match (is_of("."), is_of("-")) {
+        (true, _) => "; `newer` compares versions",
+        (false, true) => "; `newer` compares dates like this one",
+        (false, false) => "",
+    }
+}
+
+/// Returns the question that a number in place of a boolean was meant for.
+fn comparison(text: &BString) -> String {
+    let is_number = text.to_str().ok().and_then(literal::number).is_some();
+    if is_number { format!("; compare the number: `{text} != 0`") } else { String::new() }
 }
 
 impl ValueError {

@@ -19,6 +19,7 @@ use crate::system::umask as own_umask;
 use crate::views::OpenView;
 use ftsh_machine::effect::{Environment, Umask};
 use ftsh_machine::event::{SpawnError, SpawnErrorKind};
+use ftsh_syntax::nearest::slip;
 use ftsh_sys as sys;
 use ftsh_sys::CStringArray;
 use ftsh_sys::os_error::{self, plain};
@@ -29,6 +30,9 @@ const MAX_ARGUMENTS_SIZE: usize = 16 * 1024 * 1024;
 /// Limits of the cache: programs in one `PATH`, and number of different `PATH`s.
 const MAX_NAMES: usize = 1000;
 const MAX_PATHS: usize = 100;
+
+/// Limit on the names along `PATH` that a suggestion is chosen from.
+const MAX_ENTRIES: usize = 100_000;
 
 /// Search path without a variable `PATH`.
 const DEFAULT_PATH: &[u8] = b"/usr/bin:/bin";
@@ -257,10 +261,31 @@ impl ProgramSpec {
                 SpawnError::new(SpawnErrorKind::NotFound, "the command's name is empty".into())
             }
             None => {
-                let message = format!("{name}: not found along PATH");
+                let advice = self.advice();
+                let message = format!("{name}: not found along PATH{advice}");
                 error_by(SpawnErrorKind::NotFound, message, Errno::ENOENT)
             }
         })
+    }
+
+    /// Returns advice about a name that no program along `PATH` has.
+    fn advice(&self) -> String {
+        let Ok(name) = self.name().to_str() else { return String::new() };
+        if name.contains([' ', '\n']) {
+            let is_line = name.contains(['|', '&', ';', '<', '>', '\n']);
+            let line = format!("sh -c '{}'", name.replace('\'', r"'\''"));
+            let way = if is_line { &line } else { name };
+            return format!("; one word in quotes is the name of one program: write `{way}`");
+        }
+        let places = self.path().split(|&byte| byte == b':').filter(|place| !place.is_empty());
+        let places = places.map(|place| self.directory.reach(&self.directory.join(place)));
+        let entries = places.filter_map(|place| place.read_dir().ok()).flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let names: Vec<String> = names.take(MAX_ENTRIES).collect();
+        match slip(name, names.iter().map(String::as_str)) {
+            Some(meant) => format!(", did you mean `{meant}`?"),
+            None => String::new(),
+        }
     }
 
     /// Fails unless the file looks like a script.
@@ -294,6 +319,10 @@ impl ProgramSpec {
             Errno::ENOENT | Errno::ENOTDIR => (SpawnErrorKind::NotFound, "not found".into()),
             Errno::EACCES if seen.is_dir() => {
                 (SpawnErrorKind::NotExecutable, "is a directory".into())
+            }
+            Errno::EACCES if seen.metadata().is_ok_and(|file| file.mode() & 0o111 == 0) => {
+                let way = format!("`chmod +x {}` makes it a program", file.display());
+                (SpawnErrorKind::NotExecutable, format!("{}; {way}", plain(&errno.into())))
             }
             Errno::EACCES | Errno::EPERM | Errno::ENOEXEC | Errno::ELIBBAD => {
                 (SpawnErrorKind::NotExecutable, plain(&errno.into()))

@@ -77,7 +77,7 @@ each_alone! {
                 let process = world.start(program(words));
                 world.end_of(process)
             };
-            assert_eq!(end(&["./plain"]), "NotExecutable: ./plain: permission denied");
+            assert_eq!(end(&["./plain"]), "NotExecutable: ./plain: permission denied; `chmod +x ./plain` makes it a program");
             assert_eq!(end(&["/"]), "NotExecutable: /: is a directory");
             assert_eq!(end(&["./none"]), "NotFound: ./none: not found");
             assert_eq!(end(&[""]), "NotFound: the command's name is empty");
