@@ -145,8 +145,17 @@ fn help_comes_in_groups_that_fit_a_screen() {
 }
 
 #[test]
+fn help_is_a_word_too() {
+    let help = |words: &[&str]| Ftsh::new().args(words).success().text();
+    assert_eq!(help(&["help"]), help(&["--help"]));
+    assert!(help(&["help", "hedge", "--lock"]).contains("`ftsh --lock FILE`: "));
+    let run = Ftsh::new().file("help", "echo \"script $1\"").args(["help", "forany"]);
+    run.stdout("script forany\n").success();
+}
+
+#[test]
 fn version_prints_the_version() {
-    for option in ["-V", "-v", "--version"] {
+    for option in ["-V", "-v", "--version", "version"] {
         let version = Ftsh::new().arg(option).success().text();
         assert!(version.contains(env!("CARGO_PKG_VERSION")), "{version}");
         assert_eq!(version.lines().count(), 1);

@@ -90,7 +90,6 @@ fn errors_before_the_script_are_shown() {
     cron("try").stderr("this `try` has no `end`").failure(2);
     cron("echo a").options(["-f", "no/such/log"]).stderr("can't open the log").failure(2);
     Ftsh::new().args(["--cron", "nosuch"]).stderr("can't read the script").failure(2);
-    Ftsh::new().arg("help").stderr("; `ftsh --help` prints the help").failure(2);
 }
 
 #[test]

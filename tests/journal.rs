@@ -169,7 +169,7 @@ fn other_files_are_not_overwritten_by_a_journal() {
     fs::write(path("other"), "ftsh journal 77\nand more, of another version").expect("a file");
     let fifo = Ftsh::new().fifo("fifo");
     let cases = [
-        (path("text"), "it is no journal"),
+        (path("text"), "not a journal of ftsh; choose another file (nothing was changed)"),
         (path("link"), "symbolic link"),
         (path("other"), "another version of ftsh"),
         (directory.path().to_owned(), "is a directory"),
@@ -182,7 +182,7 @@ fn other_files_are_not_overwritten_by_a_journal() {
     }
     assert_eq!(fs::read(path("text")).expect("a file"), b"echo something else");
     for (file, reason) in
-        [(path("text"), "no journal"), (path("empty"), "no run"), (path("x"), "no such")]
+        [(path("text"), "not a journal"), (path("empty"), "no run"), (path("x"), "no such")]
     {
         look("--status", &file).refused(&["can't show", reason]);
         look("--replay", &file).refused(&["can't show", reason]);

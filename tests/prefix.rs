@@ -332,6 +332,22 @@ fn row_a_mistake_is_one_line_and_nothing_runs() {
             "try 3 times touch ran",
             "no `--` before the command: write `ftsh try 3 times -- touch ran`",
         ),
+        (
+            "forall in a b c sh -c {}",
+            "no `--` before the command: write `ftsh forall in a b c -- sh -c {}`",
+        ),
+        (
+            "try 5x -- touch ran",
+            "try «5x»: `5x` is neither a number of attempts nor a time, like `5 times` and `5 min",
+        ),
+        ("try --times 5 -- touch ran", "try «--times» 5: `--times` is neither a number of att"),
+        (
+            "retry 5 times -- touch ran",
+            "`retry`: no such file or directory; a command stands \
+         behind a head: `ftsh try 5 times -- COMMAND`",
+        ),
+        ("timeout 5m -- touch ran", "a command stands behind a head: `ftsh limit 5 minutes -- "),
+        ("-- touch ran", "a command stands behind a head: `ftsh try 5 times -- touch`"),
         ("try 3 times --", "try 3 times «»: the command is missing after `--`"),
         (
             "limit -- touch ran",

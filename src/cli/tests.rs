@@ -243,7 +243,7 @@ fn a_bad_variable_is_an_error_even_if_overridden() {
     let refused = resolve(&["-l", "20", "s"], &[("FTSH_LOG_LEVEL", "loud")]);
     assert_eq!(
         refused.map(drop),
-        Err("`FTSH_LOG_LEVEL` can't be `loud`: expected a number from 0 to 100 [option-value]"
+        Err("`FTSH_LOG_LEVEL` can't be `loud`: expected 0, 5, 10, 20, 30 or 40 [option-value]"
             .into())
     );
 }
@@ -251,11 +251,22 @@ fn a_bad_variable_is_an_error_even_if_overridden() {
 #[test]
 fn wrong_usage_is_reported_in_one_line() {
     for (words, message) in [
-        (&["-x"][..], "unknown option `-x`; `ftsh --help` lists all options"),
+        (&["--nosuch"][..], "unknown option `--nosuch`; `ftsh --help` lists all options"),
+        (&["-y"], "unknown option `-y`; `ftsh --help` lists all options"),
+        (&["-x"], "unknown option `-x`; `-l 20` logs each command"),
+        (&["--verbose"], "unknown option `--verbose`; `-l 20` logs each command"),
+        (
+            &["--retires"],
+            "unknown option `--retires`; the number is a word: `ftsh try 5 times -- COMMAND`",
+        ),
+        (
+            &["--timeout=5"],
+            "unknown option `--timeout`; a limit is a word: `ftsh limit 5 minutes -- COMMAND`",
+        ),
         (&["--sed", "3"], "unknown option `--sed`, did you mean `--seed`?"),
         (&["-l"], "`-l <N>` lacks its value"),
-        (&["-l", "101"], "`-l` can't be `101`: expected a number from 0 to 100"),
-        (&["-l", "-5"], "`-l` can't be `-5`: expected a number from 0 to 100"),
+        (&["-l", "101"], "`-l` can't be `101`: expected 0, 5, 10, 20, 30 or 40"),
+        (&["-l", "-5"], "`-l` can't be `-5`: expected 0, 5, 10, 20, 30 or 40"),
         (&["-t", "-1"], "`-t` can't be `-1`: expected a number of seconds, from 0"),
         (&["-k", "x"], "`-k` can't be `x`: expected `strong` or `weak`"),
         (&["-f", ""], "`-f` lacks its value"),

@@ -52,7 +52,7 @@ pub enum Unreadable {
     #[error("it holds no run yet")]
     Empty,
     /// File of another kind.
-    #[error("it is no journal")]
+    #[error("it is not a journal of ftsh")]
     NoJournal,
     /// Journal in another format.
     #[error("it was written by another version of ftsh, whose journals this one can't read")]

@@ -72,8 +72,8 @@ fn check_words(words: &[ModelToken], is_all: bool) -> Result<(), String> {
             });
         if let Some(near) = nearest(&word.text, KEYWORDS).filter(|_| is_like_a_clause) {
             return Err(format!(
-                "`{}`: did you mean `{near}`? Quote a word of the command itself",
-                word.text
+                "unknown clause `{0}`, did you mean `{near}`? If `{0}` is an argument of {1}, quote it",
+                word.text, name.text
             ));
         }
     }

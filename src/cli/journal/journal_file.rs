@@ -124,7 +124,7 @@ pub(crate) fn claim(path: &Path) -> Result<JournalClaim> {
              before the gap anyway, cut off the rest: `truncate -s {at} {}`",
             path.display()
         ))),
-        Err(error) => bail!(refuse(&error.to_string())),
+        Err(error) => bail!(refuse(&format!("{error}; choose another file (nothing was changed)"))),
         Ok(journal) => Some(journal),
     };
     let liveness_locks = LivenessLocks::of(&file).ok().map(Rc::new);

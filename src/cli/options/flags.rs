@@ -20,7 +20,9 @@ use clap::{Arg, ArgAction, Command, CommandFactory, FromArgMatches, Parser, Valu
 use crate::cli::lock::may_be_lock;
 use crate::cli::options::values::{self, WhenBusy, names};
 use crate::cli::options::{self, STATUS};
+use ftsh_ide::help;
 use ftsh_syntax::backoff::PolicyKind;
+use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::slug::Slug;
 
 const TRYING: &str = "Trying and ending";
@@ -43,6 +45,26 @@ const COMMON: [&str; 10] =
 
 /// Words that begin a command line such as `ftsh try 3 times -- rsync …`.
 pub const HEADS: [&str; 5] = ["try", "limit", "forany", "forall", "on"];
+
+/// Options of similar programs, each with the way to the same here.
+const HABITS: [(&str, &str); 10] = [
+    ("--retries", TRY),
+    ("--times", TRY),
+    ("--max-retries", TRY),
+    ("--timeout", "a limit is a word: `ftsh limit 5 minutes -- COMMAND`"),
+    ("--quiet", QUIET),
+    ("-q", QUIET),
+    ("--verbose", VERBOSE),
+    ("--debug", VERBOSE),
+    ("-x", VERBOSE),
+    (
+        "--dry-run",
+        "`ftsh -n SCRIPT` checks a script, and `ftsh --preview=DIR SCRIPT` shows its effects",
+    ),
+];
+const TRY: &str = "the number is a word: `ftsh try 5 times -- COMMAND`";
+const QUIET: &str = "`-l 0` logs nothing, and `--cron` prints nothing of a run that succeeds";
+const VERBOSE: &str = "`-l 20` logs each command";
 
 /// Returns the head with this name.
 pub(crate) fn head(word: &OsString) -> Option<&'static str> {
@@ -359,10 +381,21 @@ fn read(words: &[OsString]) -> Result<Request> {
         Err(error) => return Err(one_line(&error)),
     };
     let flags = Flags::from_arg_matches(&matches).map_err(|error| one_line(&error))?;
-    if flags.help_all {
+    // A script of this name comes first.
+    let words = match &flags.words[..] {
+        [word, topics @ ..] if flags.text.is_none() && !Path::new(word).exists() => {
+            (word.to_str(), topics)
+        }
+        _ => (None, &[][..]),
+    };
+    if let (Some("help"), topics @ [_, ..]) = words {
+        let topics: Vec<_> = topics.iter().map(|word| word.to_string_lossy().into()).collect();
+        return Ok(Request::Print(help::answer(&topics, &options::topics::all(), 80, false)));
+    }
+    if flags.help_all || words.0 == Some("help") {
         return Ok(Request::Print(help().render_help().to_string()));
     }
-    if flags.version {
+    if flags.version || words == (Some("version"), &[]) {
         return Ok(Request::Print(concat!("ftsh ", env!("CARGO_PKG_VERSION"), "\n").into()));
     }
     let is_file = |option: &&Arg| !option.is_positional() && option.get_value_hint() == FILE;
@@ -427,16 +460,19 @@ fn one_line(error: &clap::Error) -> Error {
     let about = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     let option = about(ContextKind::InvalidArg);
     match error.kind() {
-        ErrorKind::UnknownArgument => match error.get(ContextKind::SuggestedArg) {
-            Some(known) => usage(
-                Slug::UnknownOption,
-                format_args!("unknown option `{option}`, did you mean `{known}`?"),
-            ),
-            None => usage(
-                Slug::UnknownOption,
-                format_args!("unknown option `{option}`; `ftsh --help` lists all options"),
-            ),
-        },
+        ErrorKind::UnknownArgument => {
+            let command = command();
+            let known: Vec<String> = command.get_arguments().flat_map(options::names).collect();
+            let known = known.iter().map(String::as_str).chain(HABITS.map(|(option, _)| option));
+            let near = nearest(&option, known.filter(|known| known.len() > 2 || *known == option));
+            let way = HABITS.iter().find(|(habit, _)| near == Some(habit)).map(|(_, way)| *way);
+            let advice = match (way, near) {
+                (Some(way), _) => format!("; {way}"),
+                (None, Some(known)) => format!(", did you mean `{known}`?"),
+                (None, None) => "; `ftsh --help` lists all options".into(),
+            };
+            usage(Slug::UnknownOption, format_args!("unknown option `{option}`{advice}"))
+        }
         ErrorKind::InvalidValue => {
             usage(Slug::OptionValue, format_args!("`{option}` lacks its value"))
         }

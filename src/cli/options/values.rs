@@ -140,7 +140,7 @@ pub(crate) fn switch(text: &str) -> Result<bool, BadValue> {
 /// Parses a level of the log.
 pub(crate) fn level(text: &str) -> Result<u8, BadValue> {
     let level = text.parse().ok().filter(|level: &u8| *level <= 100);
-    level.ok_or(BadValue::Wanted("a number from 0 to 100"))
+    level.ok_or(BadValue::Wanted("0, 5, 10, 20, 30 or 40"))
 }
 
 /// Parses the seed of a run.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use anyhow::{Error, Result};
 
 use crate::cli::messages::{BlockingIo, NOTHING_WAS_RUN, report, usage};
+use crate::cli::options::flags::HEADS;
 use crate::cli::prefix::Prefix;
 use crate::repl;
 use ftsh_ide::DiskFiles;
@@ -16,8 +17,10 @@ use ftsh_machine::Outcome;
 use ftsh_process as process;
 use ftsh_process::ScriptIdentity;
 use ftsh_syntax::diagnostic;
+use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::uses::parse_with_files;
+use ftsh_syntax::vocabulary::synonym;
 use ftsh_syntax::{MAX_SCRIPT_LENGTH, SCRIPT_TOO_LONG, Script, SyntaxErrors, parse_bytes};
 use ftsh_sys::os_error::plain;
 
@@ -93,8 +96,10 @@ impl ScriptSource {
             Self::StandardInput => limited(BlockingIo(io::stdin())),
         };
         let mut bytes = bytes.map_err(|error| {
-            // `help` is a word of the prompt.
-            let hint = if name == "help" { "; `ftsh --help` prints the help" } else { "" };
+            let hint = match error.kind() {
+                io::ErrorKind::NotFound => command_advice(&name),
+                _ => String::new(),
+            };
             usage(
                 Slug::ScriptFile,
                 format_args!("can't read the script `{name}`: {}{hint}", plain(&error)),
@@ -105,6 +110,25 @@ impl ScriptSource {
         }
         Ok(bytes)
     }
+}
+
+/// Returns advice for a word that is no file, and was probably meant as a head or a command.
+fn command_advice(word: &str) -> String {
+    let head = match word {
+        _ if word.contains(['/', '.']) => return String::new(),
+        "timeout" => Some("limit"),
+        "xargs" => Some("forall"),
+        _ => nearest(word, HEADS).or_else(|| synonym(word).filter(|head| HEADS.contains(head))),
+    };
+    let command = if head.is_some() { "COMMAND" } else { word };
+    let head = match head.unwrap_or_default() {
+        "limit" => "limit 5 minutes",
+        "forany" => "forany in a b",
+        "forall" => "forall in a b",
+        "on" => "on slurm",
+        _ => "try 5 times",
+    };
+    format!("; a command stands behind a head: `ftsh {head} -- {command}`")
 }
 
 /// Reason why a script cannot be run.

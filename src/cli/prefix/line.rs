@@ -74,24 +74,32 @@ impl<'w> Line<'w> {
     /// Returns the error for a line without `--`: the probable start of the command, which is the
     /// first word outside the heads, or else a mistake in a head.
     fn without_command(&self) -> Error {
+        let before_command = |at| {
+            let (before, command) = self.heads.split_at(at);
+            let (before, command) = (marked(before, Mark::None), marked(command, Mark::None));
+            usage(
+                Slug::MissingDashes,
+                format_args!("no `--` before the command: write `ftsh {before} -- {command}`"),
+            )
+        };
         let mut at = 0;
         while at < self.heads.len() {
             let (pieces, next) = self.pieces(at);
             if let Some(wrong) = Head::command_among(&pieces, self.heads, at) {
-                if let Some(error) = mistake::option(self.heads, Mark::Word(wrong)) {
-                    return error;
-                }
-                let (before, command) = self.heads.split_at(wrong);
-                let (before, command) = (marked(before, Mark::None), marked(command, Mark::None));
-                return usage(
-                    Slug::MissingDashes,
-                    format_args!("no `--` before the command: write `ftsh {before} -- {command}`"),
-                );
+                let option = mistake::option(self.heads, Mark::Word(wrong));
+                return option.unwrap_or_else(|| before_command(wrong));
             }
             if let Err(wrong) = Head::read(&pieces, self.heads, at) {
                 return wrong;
             }
             at = next;
+        }
+        // `{}` stands in an argument of the command, whose name comes before options.
+        let words: Vec<_> = self.heads.iter().map(|word| word.to_string_lossy()).collect();
+        let argument = words.iter().position(|word| word.contains("{}")).unwrap_or_default();
+        let name = (3..argument).rev().find(|at| !words[*at].starts_with('-'));
+        if let Some(name) = name.filter(|_| is_loop(self.keyword(0))) {
+            return before_command(name);
         }
         let line = marked(self.heads, Mark::None);
         usage(

@@ -44,7 +44,16 @@ fn typed(word: &OsStr) -> String {
 
 /// Returns the line for a mistake that the parser has found.
 pub(super) fn line(words: &[OsString], mark: Mark, error: &SyntaxError, form: &str) -> String {
-    let mut line = format!("{}: {}", marked(words, mark), error.message);
+    let place = marked(words, mark);
+    if let Mark::Word(at @ 1..) = mark
+        && (error.slug, &words[at - 1]) == (Slug::NotADuration, &"try".into())
+    {
+        let word = words[at].display();
+        return format!(
+            "{place}: `{word}` is neither a number of attempts nor a time, like `5 times` and `5 minutes`"
+        );
+    }
+    let mut line = format!("{place}: {}", error.message);
     // A head has one line, and the command comes after `--`.
     let hint = error.hint.as_ref().filter(|hint| !hint.to_string().contains("next line"));
     match (hint, &error.label) {

@@ -41,6 +41,6 @@ pub(crate) fn serve(
     let input = input.map_err(|error| anyhow!("no standard input: {}", plain(&error)))?;
     let print = |message: &str| print_message(Slug::System, message);
     let ended = serve_editor(context, File::from(input), io::stdout().lock(), print);
-    let was_announced = ended.map_err(|error| anyhow!("{error}"))?;
+    let was_announced = ended.map_err(|error| anyhow!("{error}; `--lsp` serves editors only"))?;
     Ok(if was_announced { Outcome::Succeeded } else { Outcome::Exited(1) })
 }
