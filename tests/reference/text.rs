@@ -10,7 +10,7 @@ pub(super) fn block(commands: &[Command]) -> String {
     commands.iter().map(|one| command(one) + "\n").collect::<Vec<_>>().concat()
 }
 
-fn command(one: &Command) -> String {
+pub(super) fn command(one: &Command) -> String {
     match one {
         Command::Args([first, second, rest], default) => {
             format!("args \"Summary.\" {first} -v {second}={default} {rest}...")

@@ -478,7 +478,11 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
             Effect::Open { operation, .. }
             | Effect::Commit { operation, .. }
             | Effect::CommitView { operation, .. }
-            | Effect::Query { operation, query: Query::RecordedWords(_), .. } => refusal(operation),
+            | Effect::Query {
+                operation,
+                query: Query::RecordedWords(_) | Query::TakeBack(_),
+                ..
+            } => refusal(operation),
             Effect::Enter(entry) => refusal(entry.operation),
             Effect::BeginView(begin) => refusal(begin.operation),
             _ => return,

@@ -404,7 +404,7 @@ pub(crate) fn changes_the_world(effect: &Effect) -> bool {
         | Effect::Enter(_)
         | Effect::Leave(..)
         | Effect::RecordDurations(..)
-        | Effect::Query { query: Query::RecordedWords(_), .. } => true,
+        | Effect::Query { query: Query::RecordedWords(_) | Query::TakeBack(_), .. } => true,
         Effect::Open { redirects, .. } => redirects.iter().any(|it| match &it.source {
             FdSource::File { access, .. } => *access != Access::Read,
             FdSource::StagedFile { .. } => true,

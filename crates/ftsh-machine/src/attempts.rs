@@ -7,7 +7,7 @@ use bstr::BString;
 
 use crate::durations::execution::LimitedExecution;
 use crate::durations::learned::LimitKey;
-use crate::effect::{Directory, OperationId, PassId, ScopeId, SpoolId, Watch};
+use crate::effect::{BufferId, Directory, OperationId, PassId, ScopeId, SpoolId, Watch};
 use crate::outcome::{Failure, FailureKind};
 use crate::program::TryCode;
 use crate::resources::ResourceHandle;
@@ -76,6 +76,8 @@ pub(crate) struct TryFrame {
     pub replay: Option<ResourceHandle<SpoolId>>,
     /// Output of the attempt that is failing.
     pub dropped: Option<Dropped>,
+    /// Standard output of the last failed attempt, until it is written or another attempt follows.
+    pub held: Option<ResourceHandle<BufferId>>,
 }
 
 /// Phases of a `try`.

@@ -7,7 +7,7 @@ use bstr::BString;
 
 use crate::effect::{Directory, Umask};
 use crate::outcome::{Failure, FailureKind};
-use crate::program::Address;
+use crate::program::{Address, TryCode};
 use crate::trace::TraceStep;
 use crate::values::Value;
 use crate::variables::{Change, Changes, Variables};
@@ -176,6 +176,8 @@ pub(crate) enum Continuation {
     End(TaskEnding),
     /// Continue a failure.
     Throw(Thrown),
+    /// End a `try` by this failure.
+    EndTry(Arc<TryCode>, Thrown),
     /// Continue a cancellation.
     Canceled,
 }
@@ -190,7 +192,7 @@ impl Continuation {
                 !matches!(ending, TaskEnding::Succeeded) && !ending.is_broken_pipe()
             }
             Self::Throw(thrown) => thrown.retry != Retry::BrokenPipe,
-            Self::Canceled => true,
+            Self::EndTry(..) | Self::Canceled => true,
         }
     }
 }

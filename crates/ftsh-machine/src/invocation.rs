@@ -22,20 +22,34 @@ pub(crate) struct IoTable {
     piped: u16,
     /// Bit set of the descriptors that may read from a pipe or a socket, whose input can end.
     passing: u16,
+    /// Bit set of the descriptors that redirections opened to files and variables.
+    opened: u16,
 }
 
 impl IoTable {
     /// Returns the table with which the shell was started. `passing` states that descriptor 0 is a
     /// pipe or a socket.
     pub(crate) fn new(io: ResourceHandle<IoId>, passing: bool) -> Self {
-        Self { io, piped: 1 << 1 | 1 << 2, passing: u16::from(passing) }
+        Self { io, piped: 1 << 1 | 1 << 2, passing: u16::from(passing), opened: 0 }
     }
 
     /// Returns the table after changes, under a new id.
     pub(crate) fn changed(&self, io: ResourceHandle<IoId>, changes: &[FdChange]) -> Self {
         let passing =
             follow(self.passing, changes, |source, _| matches!(source, FdSource::PipeReader(_)));
-        Self { io, piped: self.piped_after(changes), passing }
+        let opened = changes.iter().fold(self.opened, |bits, change| match &change.source {
+            FdSource::File { .. }
+            | FdSource::StagedFile { .. }
+            | FdSource::BufferCreate(..)
+            | FdSource::BufferCopy { .. } => bits | 1 << change.descriptor,
+            _ => bits & !(1 << change.descriptor),
+        });
+        Self { io, piped: self.piped_after(changes), passing, opened }
+    }
+
+    /// Returns true if a redirection opened the file or the variable of standard output.
+    pub(crate) fn is_output_opened(&self) -> bool {
+        self.opened & 1 << 1 != 0
     }
 
     /// Returns the id of the table.

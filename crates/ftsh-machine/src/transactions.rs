@@ -59,6 +59,8 @@ pub(crate) enum TransactionKind {
     },
     /// An attempt that is not atomic and reads the same standard input as the first one.
     Input(SpoolId),
+    /// An attempt whose standard output is written when no other attempt follows.
+    Held,
     /// The `catch` of an atomic `try`.
     Catch,
     /// A structure or a call inside an atomic attempt, whose files are committed after its success.
@@ -141,6 +143,11 @@ impl Transaction {
         Self { kind, before, buffered, drafts, inner, written, commit: None }
     }
 
+    /// Creates the transaction of held standard output.
+    pub(crate) fn held(buffer: ResourceHandle<BufferId>, before: IoTable) -> Self {
+        Self { buffered: vec![(1, buffer)], ..Self::bare(TransactionKind::Held, before) }
+    }
+
     /// Creates the transaction of a redirection, whose files are committed after its success.
     pub(crate) fn redirected(
         before: IoTable,
@@ -156,6 +163,11 @@ impl Transaction {
             TransactionKind::Attempt { view, .. } => view.as_ref(),
             _ => None,
         }
+    }
+
+    /// Returns true for held output that is not being written yet.
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(self.kind, TransactionKind::Held) && self.commit.is_none()
     }
 
     /// Returns true if the redirections end with the call inside.

@@ -38,9 +38,11 @@ impl Shell {
     }
 
     /// Returns the content of a buffer from an offset on.
-    pub fn written(&self, buffer: BufferId, from: u64) -> Option<BufferPart> {
+    pub fn written(&mut self, buffer: BufferId, from: u64) -> Option<BufferPart> {
+        let is_cut = self.descriptors.cut.remove(&buffer);
         let content = self.descriptors.content(buffer)?;
-        let from = usize::try_from(from).ok().filter(|from| *from <= content.len()).unwrap_or(0);
+        let is_known = |from: &usize| *from <= content.len() && !is_cut;
+        let from = usize::try_from(from).ok().filter(is_known).unwrap_or(0);
         Some(BufferPart { from: from as u64, bytes: content[from..].into() })
     }
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use super::descriptors::Missing;
+use super::descriptors::{DescriptorTarget, Descriptors, Missing};
 use super::model;
 use super::shell::Shell;
 use ftsh_machine::Time;
-use ftsh_machine::effect::Query;
+use ftsh_machine::effect::{IoId, Query};
 use ftsh_machine::event::FreeResources;
 use ftsh_machine::event::Reply;
 use ftsh_syntax::ast::FileTest;
@@ -78,8 +78,30 @@ impl Shell {
                 Ok(Reply::Text(self.descriptors.record(path, words)))
             }
             Query::Durations(of) => Ok(Reply::Durations(self.durations.answer(of, directory))),
+            Query::TakeBack(io) => {
+                self.descriptors.cut(*io);
+                Ok(Reply::Truth(true))
+            }
             Query::InputEnded(io) => Ok(Reply::Truth(self.descriptors.input_ended(*io))),
             Query::Filter(_) => Ok(Reply::Words(Vec::new())), // answered by the caller
+        }
+    }
+}
+
+impl Descriptors {
+    /// Empties the file or the buffer that descriptor 1 of a table leads to.
+    fn cut(&mut self, io: IoId) {
+        let content = match self.table(io).get(&1) {
+            Some(DescriptorTarget::File(path)) => self.files.get_mut(path),
+            Some(DescriptorTarget::Buffer(buffer)) => {
+                self.cut.insert(*buffer);
+                self.buffers.get_mut(buffer)
+            }
+            Some(DescriptorTarget::StagedFile(draft)) => self.drafts.content(*draft),
+            _ => None,
+        };
+        if let Some(content) = content {
+            content.clear();
         }
     }
 }

@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use super::loops::range;
 use super::numbers::{compute, truth, whole};
-use super::{Done, Failure, Model, Stop, Value, failed};
+use super::{Done, Failure, Model, Stop, TakenBack, Value, failed};
+use crate::reference::text;
 use crate::reference::tree::{Command, Expr, Hold, Name, Pattern, Piece, Word};
 
 impl Model<'_> {
@@ -130,8 +131,9 @@ impl Model<'_> {
                 Ok(())
             }
             Command::ForAny(name, words, is_atomic, body) => {
+                let back = self.taken_back.take();
                 let words = self.words(words)?;
-                self.for_any(name, words, is_atomic.then_some(Hold::Files), body)
+                self.for_any(name, words, is_atomic.then_some(Hold::Files), back, body)
             }
             Command::Hedge(name, words, at_most, body) => {
                 self.hedge(name, words, at_most.as_ref(), body)
@@ -253,6 +255,21 @@ impl Model<'_> {
         }
         let ready = ready?;
         let before = std::mem::replace(&mut self.output, written);
+        let repeats = match inside {
+            Command::Try(it) => it.times > 1 && matches!(it.hold, None | Some(Hold::Input)),
+            Command::ForAny(_, _, is_atomic, _) => !is_atomic,
+            Command::Handled(inside, ..) => matches!(**inside, Command::ForAny(_, _, false, _)),
+            _ => false,
+        };
+        // A command with `keep` prints after its attempt.
+        let text = text::command(inside);
+        let mut keeps = text.split("keep ").skip(1).filter(|rest| !rest.starts_with("going"));
+        let keeps = keeps.next().is_some();
+        self.taken_back = match append {
+            _ if !repeats => None,
+            false => Some(TakenBack::Cut),
+            true => (!keeps).then_some(TakenBack::Held),
+        };
         let result = self.command(&ready);
         self.output = before;
         result

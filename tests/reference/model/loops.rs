@@ -1,6 +1,6 @@
 //! Sequential loops.
 
-use super::{Done, Model, Stop, Value, failed};
+use super::{Done, Model, Stop, TakenBack, Value, failed};
 use crate::reference::tree::{Block, Hold, Input, Name};
 
 impl Model<'_> {
@@ -33,16 +33,21 @@ impl Model<'_> {
         name: Name,
         words: Vec<String>,
         hold: Option<Hold>,
+        back: Option<TakenBack>,
         body: &Block,
     ) -> Done {
         let mut result = Err(failed("expression", 1));
-        for word in words {
+        let last = words.len().saturating_sub(1);
+        for (at, word) in words.into_iter().enumerate() {
             self.variables.insert(name, Value::Text(word));
+            let outer = self.begin_output(back, at == 0);
             result = match hold {
                 None => self.goes_on(body).map(|_| ()),
                 Some(_) => self.attempt(hold, body),
             };
-            if !matches!(&result, Err(Stop::Failed(failure)) if !failure.fatal) {
+            let goes_on = matches!(&result, Err(Stop::Failed(failure)) if !failure.fatal);
+            self.end_output(outer, !goes_on || at == last);
+            if !goes_on {
                 break;
             }
         }

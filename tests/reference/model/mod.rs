@@ -58,6 +58,15 @@ enum Value {
     Written(Written, usize),
 }
 
+/// Way in which output of failed attempts is taken back.
+#[derive(Clone, Copy, PartialEq)]
+enum TakenBack {
+    /// Another attempt begins with an empty variable.
+    Cut,
+    /// The output of an attempt is written when no other follows.
+    Held,
+}
+
 /// State of a run.
 pub(super) struct Model<'p> {
     functions: &'p [Block],
@@ -79,6 +88,8 @@ pub(super) struct Model<'p> {
     held: Vec<Written>,
     /// Words that files of `once in` record.
     recorded: HashMap<Name, Vec<String>>,
+    /// Way in which the next structure takes back output of its failed attempts.
+    taken_back: Option<TakenBack>,
     /// Content of the file in the directory of `atomic in`.
     file: String,
     /// True in the directory of `in`.
@@ -105,6 +116,7 @@ pub(super) fn run(script: &Block, functions: &[Block], arguments: &[&str]) -> Op
         level: 0,
         held: Vec::new(),
         recorded: HashMap::new(),
+        taken_back: None,
         file: String::new(),
         is_inside: false,
         patience: 800,

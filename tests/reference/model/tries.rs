@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Done, Failure, Model, Stop};
+use super::{Done, Failure, Model, Stop, TakenBack, Written};
 use crate::reference::tree::{Block, Command, Hold, Try};
 
 impl Model<'_> {
@@ -34,14 +34,22 @@ impl Model<'_> {
 
     /// Runs attempts and `catch`, and returns the result for `finally`.
     fn attempts(&mut self, it: &Try) -> (Done, Option<Failure>) {
+        let back = self.taken_back.take();
         for attempt in 1..=it.times {
             self.attempts.push(attempt);
+            let outer = self.begin_output(back, attempt == 1);
             let result = self.attempt(it.hold, &it.body);
             self.attempts.pop();
+            let goes_on = match &result {
+                Err(Stop::Failed(failure)) => {
+                    let is_wanted = |(is_equal, kind)| (failure.kind == kind) == is_equal;
+                    attempt < it.times && !failure.fatal && it.condition.is_none_or(is_wanted)
+                }
+                _ => false,
+            };
+            self.end_output(outer, !goes_on);
             let Err(Stop::Failed(failure)) = result else { return (result, None) };
-            let goes_on =
-                it.condition.is_none_or(|(is_equal, kind)| (failure.kind == kind) == is_equal);
-            if attempt < it.times && !failure.fatal && goes_on {
+            if goes_on {
                 continue;
             }
             let failure = Failure { fatal: false, ..failure };
@@ -52,6 +60,36 @@ impl Model<'_> {
             return (result, Some(failure));
         }
         (Ok(()), None)
+    }
+
+    /// Begins the output of an attempt. Returns the output around, if the attempt's is held.
+    pub(super) fn begin_output(
+        &mut self,
+        back: Option<TakenBack>,
+        is_first: bool,
+    ) -> Option<Written> {
+        match back? {
+            TakenBack::Cut => {
+                if !is_first {
+                    self.output.borrow_mut().clear();
+                }
+                None
+            }
+            TakenBack::Held => {
+                self.held.push(Rc::clone(&self.output));
+                Some(std::mem::take(&mut self.output))
+            }
+        }
+    }
+
+    /// Ends the output of an attempt, which is written if no other attempt follows.
+    pub(super) fn end_output(&mut self, outer: Option<Written>, is_last: bool) {
+        let Some(outer) = outer else { return };
+        self.held.pop();
+        let printed = std::mem::replace(&mut self.output, outer);
+        if is_last {
+            self.print(&printed.borrow());
+        }
     }
 
     /// Runs an attempt. A failure undoes what the attempt holds.

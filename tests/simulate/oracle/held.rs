@@ -120,7 +120,8 @@ impl Held {
             _ => None,
         });
         let held: Vec<_> = held.collect();
-        if redirects.iter().any(|change| matches!(change.source, FdSource::Spool(_))) {
+        let is_attempt = redirects.iter().any(|it| matches!(it.source, FdSource::Spool(_)));
+        if is_attempt || held.len() == 1 {
             self.of_attempts.extend(held);
             return;
         }

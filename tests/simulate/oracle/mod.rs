@@ -22,6 +22,7 @@ mod quorum;
 mod resources;
 mod signals;
 mod slots;
+mod taken_back;
 mod usual;
 mod views;
 mod watches;
@@ -74,7 +75,7 @@ pub(crate) trait Oracle {
 }
 
 /// Subjects that do not occur in every run.
-const JUDGED: [&str; 66] = [
+const JUDGED: [&str; 67] = [
     "ended views",
     "commands in views",
     "commits of views",
@@ -93,6 +94,7 @@ const JUDGED: [&str; 66] = [
     "files of commands",
     "files of structures in attempts",
     "output of attempts is let out",
+    "output of failed attempts is taken back",
     "some files are refused",
     "what failed attempts have printed",
     "commands in branches whose output is held",
@@ -220,6 +222,7 @@ impl Oracles {
             Box::new(watches::Watches::default()),
             Box::new(hedges::Hedges::new(promises)),
             Box::new(held::Held::new(promises)),
+            Box::new(taken_back::TakenBack::default()),
             Box::new(atomic::Atomic::default()),
             Box::new(views::Views::default()),
             Box::new(groups::Groups::new(promises, config)),

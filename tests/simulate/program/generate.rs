@@ -68,6 +68,11 @@ pub(crate) fn generate(mut dice: Dice) -> Program {
         let at = generator.dice.number(0, script.len());
         script.insert(at, sites::recorded(&mut generator));
     }
+    if generator.dice.chance(0.3) {
+        generator.left = 4;
+        let at = generator.dice.number(0, script.len());
+        script.insert(at, sites::taken_back(&mut generator));
+    }
     for function in 0..FUNCTIONS {
         generator.left = generator.dice.number(2, 8);
         generator.callable = function + 1;

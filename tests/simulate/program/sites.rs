@@ -62,6 +62,53 @@ pub(super) fn recorded(g: &mut Generator) -> Node {
     }
 }
 
+/// Generates attempts that print `@taken` with a word into a file or variable that nothing else uses.
+/// The script prints its first line or its content after `@seen`.
+pub(super) fn taken_back(g: &mut Generator) -> Node {
+    let name = g.fresh("taken");
+    let is_loop = g.dice.chance(0.3);
+    let (head, limits) = if is_loop {
+        ("forany w in a b c d".to_owned(), None)
+    } else {
+        let kinds = *g.dice.pick(&["n", "dn", "d"]);
+        let (head, limits) = g.head(kinds);
+        (head, Some(limits))
+    };
+    let word = if is_loop { "$w" } else { "$attempt" };
+    let mut body = vec![line(format!("echo @taken {name} {word}"))];
+    for _ in 0..g.dice.number(1, 3) {
+        let programs =
+            ["flaky", "flaky", "work 1", "slowfail 2", "noisy", "demon", "hang", "dies 9"];
+        body.push(line(*g.dice.pick(&programs)));
+    }
+    let (end, read) = match g.dice.number(0, 4) {
+        0 => (format!(" > /{name}"), format!("read {name} < /{name}")),
+        1 => (format!(" >> /{name}"), format!("read {name} < /{name}")),
+        2 => (format!(" -> {name}"), "success".into()),
+        3 => (format!(" ->> {name}"), "success".into()),
+        _ => (String::new(), "success".into()),
+    };
+    let is_value = end.is_empty();
+    let mut groups = vec![(head, body)];
+    if !is_loop && g.dice.chance(0.6) {
+        groups.push(("catch".into(), vec![line("ok")]));
+    }
+    if is_value {
+        groups[0].0.insert_str(0, &format!("{name}=$("));
+    }
+    let redirects = if is_value { ")".into() } else { end };
+    let attempts = Node::Block { promise: limits.map(Promise::Try), groups, redirects };
+    let seen = line(format!("echo @seen {name} \"${{{name}:-}}\""));
+    Node::Block {
+        promise: Some(Promise::Try(Limits::default())),
+        groups: vec![
+            ("try".into(), vec![attempts, line(read), seen]),
+            ("catch".into(), vec![line("ok")]),
+        ],
+        redirects: String::new(),
+    }
+}
+
 /// Generates a hedged `forany` that prints `@start` and, with its variable, `@won` or `@lost`. Each
 /// word prints `@branch`, and `@end` before its success.
 pub(super) fn hedge(g: &mut Generator, depth: usize) -> Node {

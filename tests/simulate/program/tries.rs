@@ -174,7 +174,7 @@ impl Generator {
     }
 
     /// Generates the line of a `try`, with a limit for each `d` (a duration) and `n` (a number).
-    fn head(&mut self, kinds: &str) -> (String, Limits) {
+    pub(super) fn head(&mut self, kinds: &str) -> (String, Limits) {
         let mut limits = Limits::default();
         let mut head = "try".to_owned();
         if self.dice.chance(0.03) {

@@ -80,7 +80,7 @@ impl Durable for Shared {
     }
 
     fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<BufferPart>> {
-        Ok(self.world.borrow().shell.written(buffer, from))
+        Ok(self.world.borrow_mut().shell.written(buffer, from))
     }
 
     fn take_over_view(&mut self, view: ViewId, _directories: &[BString]) -> bool {

@@ -1,8 +1,9 @@
-//! Lint of files that another shell opens inside of an atomic attempt.
+//! Lint of files that another shell opens inside of an atomic attempt, and of output of failed
+//! attempts in a pipeline.
 
 use super::{Warning, walk};
 use ftsh_syntax::Script;
-use ftsh_syntax::ast::{CommandKind, Simple};
+use ftsh_syntax::ast::{Block, Command, CommandKind, Simple, Stage};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
@@ -20,11 +21,36 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
                 warnings.extend(walk::simples(inside).filter_map(append));
             });
         }
+        if let CommandKind::Pipeline(pipeline) = &command.kind
+            && let [before @ .., _] = &pipeline.stages[..]
+        {
+            warnings.extend(before.iter().filter_map(Stage::block).filter_map(repeated));
+        }
     });
     // Nested tries visit a command more than once.
     warnings.sort_by_key(|warning: &Warning| warning.span.start);
     warnings.dedup_by_key(|warning| warning.span.start);
     warnings
+}
+
+/// Returns the warning if a stage that others read is a `try` with several attempts.
+fn repeated(stage: &Block) -> Option<Warning> {
+    let [Command { kind: CommandKind::Try(details), span, .. }] = &stage.commands[..] else {
+        return None;
+    };
+    let clauses = &details.clauses;
+    let repeats = match &clauses.times {
+        Some(times) => literal::expr(times).is_none_or(|times| times != "1"),
+        None => clauses.time.is_some(),
+    };
+    if details.is_limit || clauses.atomic || !repeats {
+        return None;
+    }
+    let message = "the next command also reads what failed attempts print";
+    Some(
+        Warning::new(Slug::RepeatedOutput, *span, message)
+            .hint(hint!("to pass on only the output of the attempt that succeeds, add `atomic`")),
+    )
 }
 
 /// Returns the warning if a shell of the command appends to a file.

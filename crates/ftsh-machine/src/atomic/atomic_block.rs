@@ -130,6 +130,15 @@ impl Committer<'_> {
         Flow::Wait(TaskState::Beginning(OpeningTransaction { operation, io, transaction }))
     }
 
+    /// Begins an attempt whose standard output is written when no other attempt follows.
+    pub(crate) fn begin_hold(&mut self, task: &Task) -> Flow {
+        let buffer = self.core.new_handle(BufferId);
+        let changes = vec![FdChange { descriptor: 1, source: FdSource::Hold(buffer.id()) }];
+        let (operation, io) = self.core.open_io(&task.io, task, changes);
+        let transaction = Box::new(Transaction::held(buffer, task.io.clone()));
+        Flow::Wait(TaskState::Beginning(OpeningTransaction { operation, io, transaction }))
+    }
+
     /// Prepares the parts specific to an attempt: replayed input, buffered output, a scratch
     /// directory.
     fn attempt(
@@ -175,9 +184,11 @@ impl Committer<'_> {
     pub(crate) fn roll_back(&mut self, task: &mut Task, transaction: Transaction) {
         self.leave_tee(&transaction.kind);
         task.leave_view(&transaction);
-        let Transaction { kind, before, mut buffered, drafts, written, .. } = transaction;
+        let Transaction { kind, before, mut buffered, drafts, written, commit, .. } = transaction;
         task.io = before;
-        let Some(frame) = task.top_try() else { return };
+        let mut around = task.frames.iter_mut().rev().map(|frame| &mut frame.kind);
+        let frame = around.find(|kind| !matches!(kind, FrameKind::Transaction(_)));
+        let Some(FrameKind::Try(frame)) = frame else { return };
         match kind {
             TransactionKind::Attempt { .. } => {
                 buffered
@@ -188,7 +199,12 @@ impl Committer<'_> {
                 let buffered = vec![(2, buffer)];
                 frame.dropped = Some(Dropped { buffered, drafts, is_lost: false });
             }
+            // A part may be written already.
+            TransactionKind::Held if commit.is_none() => {
+                frame.held = buffered.pop().map(|(_, buffer)| buffer);
+            }
             TransactionKind::Input(_)
+            | TransactionKind::Held
             | TransactionKind::Catch
             | TransactionKind::Redirected { .. } => {}
         }
@@ -334,6 +350,7 @@ impl Task {
                 TransactionKind::Attempt { scratch, .. } => Some(scratch),
                 TransactionKind::Tee { .. }
                 | TransactionKind::Input(_)
+                | TransactionKind::Held
                 | TransactionKind::Catch
                 | TransactionKind::Redirected { .. } => None,
             },

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::{Committer, view::empty_view};
 use crate::core::Flow;
-use crate::effect::{Effect, OperationId, ProcessId, Query, StagedFileId, TaskId};
+use crate::effect::{BufferId, Effect, OperationId, ProcessId, Query, StagedFileId, TaskId};
 use crate::endings::{Continuation, Retry, Thrown};
 use crate::event::{Refusal, Reply, SIGPIPE};
 use crate::frames::{Frame, FrameKind};
@@ -56,6 +56,26 @@ impl Committer<'_> {
             }
             _ => Flow::broken(task, NO_TRANSACTION),
         }
+    }
+
+    /// Writes the held output of a failed attempt, after which no other follows.
+    pub(crate) fn write_held(
+        &mut self,
+        task: &mut Task,
+        buffer: ResourceHandle<BufferId>,
+        then: Continuation,
+    ) -> Flow {
+        let transaction = Box::new(Transaction::held(buffer, task.io.clone()));
+        self.commit_transaction(task, transaction, then)
+    }
+
+    /// Writes held output as part of a cleanup, without a query whose answer the end of the cleanup
+    /// could overtake.
+    pub(crate) fn write_canceled(&mut self, task: &mut Task, mut held: Box<Transaction>) -> Flow {
+        let streams = std::mem::take(&mut held.buffered).into();
+        held.commit = Some(Commit { then: Continuation::Canceled, streams });
+        task.enter(FrameKind::Transaction(held));
+        self.next_stream(task)
     }
 
     fn commit_transaction(
@@ -122,7 +142,7 @@ impl Committer<'_> {
                         FailureKind::Conflict => thrown,
                         _ => thrown.named(Slug::Commit),
                     };
-                    Flow::Throw(Thrown { retry, ..thrown.caused_by(errno) })
+                    self.commit_failed(task, Thrown { retry, ..thrown.caused_by(errno) })
                 }
             },
             (Committing::Filled(_), Ok(Reply::Buffers(filled))) => {
@@ -148,7 +168,7 @@ impl Committer<'_> {
             }
             (Committing::Filled(_), Err(refusal)) => {
                 let thrown = task.refused(FailureKind::Builtin, refusal);
-                Flow::Throw(thrown.named(Slug::Output))
+                self.commit_failed(task, thrown.named(Slug::Output))
             }
             (Committing::Relay(_), Ok(Reply::Truth(true))) => self.committed(task),
             (Committing::Relay(_), result) => {
@@ -224,7 +244,17 @@ impl Committer<'_> {
             return self.next_stream(task);
         }
         let retry = if broken_pipe { Retry::BrokenPipe } else { retry };
-        Flow::Throw(Thrown { retry, ..thrown })
+        self.commit_failed(task, Thrown { retry, ..thrown })
+    }
+
+    /// Fails because of a commit. A failure that came before takes precedence.
+    fn commit_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
+        let commit = task.top_transaction().and_then(|it| it.commit.as_ref());
+        if !commit.is_some_and(|commit| commit.then.is_failing()) {
+            return Flow::Throw(thrown);
+        }
+        self.core.log_failure(task, &thrown.failure, Level::FAILURES, false);
+        self.committed(task)
     }
 
     /// Ends a commit.
@@ -249,10 +279,11 @@ impl Committer<'_> {
     }
 
     /// Handles the loss of the process that wrote a stream. An attempt whose view is committed is not
-    /// made again, so its stream is written again from the beginning.
+    /// made again, so its stream is written again from the beginning, like held output.
     pub(crate) fn stream_lost(&mut self, task: &mut Task) -> Flow {
-        let is_in_place = task.top_transaction().is_some_and(|it| it.view().is_some());
-        if !is_in_place {
+        let is_over =
+            |it: &mut Transaction| it.view().is_some() || matches!(it.kind, TransactionKind::Held);
+        if !task.top_transaction().is_some_and(is_over) {
             return self.stream_written(task, Err(WriteError::Lost));
         }
         let state = std::mem::replace(&mut task.state, TaskState::Ready);

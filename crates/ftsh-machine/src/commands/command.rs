@@ -26,7 +26,8 @@ use crate::resources::ResourceHandle;
 use crate::secrets::Secrets;
 use crate::size;
 use crate::tasks::{CommittingFiles, RunningCommand, Task, TaskState, Tasks};
-use crate::unwind::Unwinder;
+use crate::unwind::{Unwinder, holds_output};
+
 use crate::values::{Suspend, Value};
 use crate::variables::Variables;
 use ftsh_syntax::ast::{Name, Simple, Word, WordPart};
@@ -214,7 +215,7 @@ impl CommandRunner<'_> {
             line: task.line(),
         });
         self.core.keep_output(task);
-        let replaces_shell = last && task.parent.is_none();
+        let replaces_shell = last && task.parent.is_none() && !holds_output(task);
         let effect = if replaces_shell { Effect::Exec(run) } else { Effect::Run(run) };
         self.core.request(effect);
         let (started, written) = (self.core.now(), phase.written);

@@ -498,6 +498,9 @@ pub enum Query {
     RecordedWords(Box<WordFile>),
     /// Absolute path of the directory without symbolic links; `Reply::Text`.
     PhysicalDirectory,
+    /// Cut to nothing the regular file that descriptor 1 of this table leads to, and that the table
+    /// opened empty; `Reply::Truth`, false and without effect if the file also has output of others.
+    TakeBack(IoId),
     /// Results of a filter of jq, by the crate `ftsh-filter`; `Reply::Words`, or `Reply::Failed`.
     Filter(Box<FilterCall>),
     /// Durations of earlier attempts in a file; `Reply::Durations`.

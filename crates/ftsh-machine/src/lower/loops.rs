@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     jumps::{Exits, ends_early},
-    script::Lower,
+    script::{Lower, TakenBack},
 };
 use crate::durations::learned::LimitKey;
 use crate::program::{Instruction, Loop};
@@ -18,6 +18,7 @@ use ftsh_syntax::vocabulary::RESPELLED_KIND;
 impl<'a> Lower<'a> {
     /// Lowers a loop over words.
     pub(super) fn for_loop(&mut self, details: &'a For, usual: Option<LimitKey>) {
+        let taken_back = self.taken_back.take();
         self.words(&details.list);
         let by = details.input.as_ref().and_then(|input| input.by.as_ref());
         if let Some(by) = by {
@@ -31,12 +32,24 @@ impl<'a> Lower<'a> {
         // A branch is a task of its own, and begins without frames.
         let frames = usize::from(!kind.has_branches());
         self.loops.enter(frames);
+        if taken_back == Some(TakenBack::Cut) {
+            self.emit(Instruction::TakeBack);
+        }
+        let is_held = taken_back == Some(TakenBack::Held);
+        if is_held {
+            self.emit(Instruction::Hold);
+            self.loops.depth += 1;
+        }
         if details.input.is_some() && frames > 0 {
             self.reading_nothing(details);
         } else {
             self.loop_body(details);
         }
         self.line = line;
+        if is_held {
+            self.loops.depth -= 1;
+            self.emit(Instruction::EndAtomic);
+        }
         let tail = self.reserve();
         let exits = match kind {
             ForKind::Each => Exits { to_break: (1, self.here()), to_continue: (0, head + 1) },

@@ -4,6 +4,7 @@ mod jumps;
 mod limits;
 mod loops;
 mod script;
+mod taken_back;
 mod tries;
 
 pub use self::limits::learned_limits;

@@ -51,6 +51,8 @@ fn lower_reading(script: &Script, durations: Option<DurationsOf>, calls_read: bo
         calls: Vec::new(),
         loops: Loops::default(),
         limits: LimitFinder::default(),
+        is_collected: false,
+        taken_back: None,
         used: script.used.iter(),
     };
     let mut files = script.all_files().into_iter().skip(1);
@@ -99,6 +101,15 @@ pub(super) fn may_learn(script: &Script) -> bool {
     script.source.text().contains("usual")
 }
 
+/// Way in which the output of failed attempts is taken back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TakenBack {
+    /// The file or variable, which began empty, is cut when another attempt follows.
+    Cut,
+    /// The output is held, and appended when no other attempt follows.
+    Held,
+}
+
 pub(super) struct Lower<'a> {
     pub(super) source: &'a Source,
     pub(super) line: u32,
@@ -117,6 +128,10 @@ pub(super) struct Lower<'a> {
     pub(super) calls: Vec<(usize, Address)>,
     pub(super) loops: Loops,
     pub(super) limits: LimitFinder,
+    /// Set in a `$(…)`, whose output failed attempts take back.
+    pub(super) is_collected: bool,
+    /// Output of the failed attempts of the structure that is lowered next.
+    pub(super) taken_back: Option<TakenBack>,
     /// Files of the next `use` commands.
     pub(super) used: std::slice::Iter<'a, Option<Arc<Script>>>,
 }
@@ -192,7 +207,11 @@ impl<'a> Lower<'a> {
             }
         }
         self.loops.depth += frames;
+        self.taken_back = self.taken_back_of(command).or(self.taken_back);
+        let is_collected = self.is_collected;
+        self.is_collected &= !command.redirects.iter().any(|it| it.descriptor == 1);
         self.command_kind(command);
+        self.is_collected = is_collected;
         self.loops.depth -= frames;
         for _ in 0..frames {
             self.emit(Instruction::EndRedirect);
@@ -296,11 +315,14 @@ impl<'a> Lower<'a> {
         }
         let head = self.reserve();
         let mut stages = Vec::new();
-        for stage in &pipeline.stages {
+        let is_collected = self.is_collected;
+        for (at, stage) in pipeline.stages.iter().enumerate() {
             stages.push((self.here(), stage.pipe_errors));
+            self.is_collected = is_collected && at + 1 == pipeline.stages.len();
             self.stage(stage);
             self.emit(Instruction::EndTask);
         }
+        self.is_collected = is_collected;
         self.code[head] = Instruction::Pipeline { stages: stages.into(), end: self.here() };
     }
 
@@ -430,7 +452,9 @@ impl<'a> Lower<'a> {
                 self.emit(Instruction::BeginOutput);
                 let head = self.reserve();
                 let stages = [(self.here(), false)].into();
+                let around = std::mem::replace(&mut self.is_collected, true);
                 self.block(block);
+                self.is_collected = around;
                 self.emit(Instruction::EndTask);
                 self.code[head] = Instruction::Pipeline { stages, end: self.here() };
                 self.emit(Instruction::EndRedirect);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::script::{ERROR_OUTPUT, Lower};
+use super::script::{ERROR_OUTPUT, Lower, TakenBack};
 use crate::durations::learned::LimitKey;
 use crate::program::{BackoffCode, FinallyCode, Instruction, TryCode};
 use ftsh_syntax::ast::{BackoffClause, Block, Expr, Try};
@@ -37,6 +37,10 @@ impl<'a> Lower<'a> {
     /// Lowers a `try`, except for its `finally`.
     fn attempts(&mut self, details: &'a Try, redirected: bool, usual: Option<LimitKey>) {
         let line = self.line;
+        let taken_back = match details.around {
+            Some(_) => None, // that of the loop inside
+            None => self.taken_back.take(),
+        };
         let start = self.reserve();
         self.words(&details.atomic_in);
         let policy = |lower: &mut Self, backoff: &'a BackoffClause| BackoffCode {
@@ -57,12 +61,16 @@ impl<'a> Lower<'a> {
             address
         });
         let body = self.here();
+        if taken_back == Some(TakenBack::Cut) {
+            self.emit(Instruction::TakeBack);
+        }
         let begins = if details.clauses.atomic {
             vec![Instruction::Atomic { attempt: true }]
         } else {
             let tee = self.may_read_errors(details).then_some(Instruction::Tee);
             let input = details.clauses.same_input.then_some(Instruction::SameInput);
-            tee.into_iter().chain(input).collect()
+            let hold = (taken_back == Some(TakenBack::Held)).then_some(Instruction::Hold);
+            hold.into_iter().chain(tee).chain(input).collect()
         };
         self.transactions(begins, &details.body);
         self.line = line;

@@ -19,6 +19,7 @@ use crate::program::{Instruction, Program};
 use crate::record::{Level, LogEvent};
 use crate::supply::word_recorded;
 use crate::tasks::{AfterEmptied, Task, TaskState};
+use crate::tries::take_back;
 use crate::unwind::{Unwinder, guard};
 use crate::values::{Suspend, Value};
 use ftsh_syntax::slug::Slug;
@@ -372,6 +373,8 @@ impl Machine {
             Instruction::SameInput => {
                 return Ok(Committer::new(&mut self.core).begin_same_input(task));
             }
+            Instruction::TakeBack => take_back(&mut self.core, task)?,
+            Instruction::Hold => return Ok(Committer::new(&mut self.core).begin_hold(task)),
             Instruction::EndAtomic => {
                 return Ok(Committer::new(&mut self.core).end_transaction(task));
             }
@@ -396,6 +399,7 @@ fn refused(query: &Query) -> (FailureKind, Slug) {
             (FailureKind::Io, Slug::Input)
         }
         Query::RecordedWords(_) => (FailureKind::Io, Slug::OnceFile),
+        Query::TakeBack(_) => (FailureKind::Redirect, Slug::Redirect),
         Query::Filter(_) => (FailureKind::Expression, Slug::Filter),
         Query::Home(_) => (FailureKind::Expression, Slug::UnknownUser),
         _ => (FailureKind::Expression, Slug::Expression),

@@ -227,7 +227,11 @@ pub(crate) enum Instruction {
     Tee,
     /// An attempt begins that reads the same standard input as the first one.
     SameInput,
-    /// Ends a successful attempt or `catch` begun by `Atomic` or `Tee`.
+    /// Cuts the output of the failed attempts before this one.
+    TakeBack,
+    /// Begins an attempt whose standard output is written when no other attempt follows.
+    Hold,
+    /// Ends a successful attempt or `catch` begun by `Atomic`, `Tee`, `SameInput` or `Hold`.
     EndAtomic,
     /// Ends a successful `catch` block.
     EndCatch,

@@ -10,11 +10,12 @@ use super::{
     verdict::{Occasion, StopReason, Verdict},
 };
 use crate::amounts::{byte_size, length, not_zero, number, plain};
+use crate::atomic::Committer;
 use crate::attempts::{FutileFailures, TryFrame, TryPhase, UsualLimit, give_up};
 use crate::core::{ChannelPass, Flow, ScopeWatch, Step};
 use crate::durations::execution::LimitedExecution;
 use crate::effect::Effect;
-use crate::endings::{Retry, Thrown};
+use crate::endings::{Continuation, Retry, Thrown};
 use crate::frames::FrameKind;
 use crate::items::Items;
 use crate::outcome::{Failure, TrySummary};
@@ -98,6 +99,7 @@ impl TryRunner<'_> {
             input: None,
             replay: None,
             dropped: None,
+            held: None,
         };
         task.enter(FrameKind::Try(Box::new(frame)));
         Ok(self.begin_attempt(task))
@@ -109,6 +111,7 @@ impl TryRunner<'_> {
         let Some(frame) = task.top_try() else { return };
         frame.attempt = frame.next_attempt();
         frame.deferred = false;
+        frame.held = None;
         frame.attempt_started = now;
         frame.set_usual_limit();
         let (number, line) = (frame.attempt, frame.code.line);
@@ -183,6 +186,11 @@ impl TryRunner<'_> {
         frame.futile.record(&thrown.failure);
         let verdict = frame.verdict(now, thrown.retry);
         if verdict == Verdict::Leave {
+            if let Some(buffer) = frame.held.take() {
+                task.scope = frame.outer_scope;
+                let then = Continuation::Throw(thrown);
+                return Committer::new(self.core).write_held(task, buffer, then);
+            }
             Unwinder::new(self.core).leave_cut(task);
             return Flow::Throw(thrown);
         }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Unwinder, finally::is_group};
+use crate::atomic::Committer;
 use crate::branches::JoinKind;
 use crate::core::Flow;
 use crate::effect::ScopeId;
@@ -21,6 +22,7 @@ use crate::record::{Level, LogEvent};
 use crate::scheduler::Timer;
 use crate::tasks::{AfterEmptied, Cancellation, Task, TaskState};
 use crate::time::Deadline;
+use crate::transactions::Transaction;
 
 /// Violated invariant: a task that cleans up is canceled.
 const NOT_CANCELED: &str = "a task cleans up that is not canceled";
@@ -157,6 +159,7 @@ impl Unwinder<'_> {
         }
         while task.frames.len() > keep {
             match task.frames.last().map(|frame| &frame.kind) {
+                _ if is_output_held(task, keep) => return true,
                 Some(FrameKind::Guard(_)) => return true,
                 Some(FrameKind::Join(join))
                     if !join.running.is_empty() || join.kind.has_unwritten_output() =>
@@ -227,9 +230,11 @@ impl Unwinder<'_> {
             if let Some(flow) = GroupedOutput::new(self.core).flush_canceled(task) {
                 return flow;
             }
+            let is_held = is_output_held(task, keep);
             let Some(frame) = task.frames.pop() else { break };
             task.stack.truncate(frame.height);
             match frame.kind {
+                kind if is_held => return self.write_canceled(task, kind),
                 FrameKind::Guard(guard) => {
                     return self.begin_finally(task, *guard, Continuation::Canceled);
                 }
@@ -239,6 +244,26 @@ impl Unwinder<'_> {
         match task.cancellations.pop() {
             Some(cancellation) => self.end_cleanup(task, cancellation),
             None => Flow::broken(task, NOT_CANCELED),
+        }
+    }
+
+    /// Writes the held output of a canceled attempt, after which no other follows.
+    fn write_canceled(&mut self, task: &mut Task, kind: FrameKind) -> Flow {
+        if let Some(cancellation) = task.cancellations.last() {
+            task.scope = cancellation.scope;
+        }
+        let held = match kind {
+            FrameKind::Transaction(held) => Some(held),
+            FrameKind::Try(mut frame) => {
+                let buffer = frame.held.take();
+                task.enter(FrameKind::Try(frame));
+                buffer.map(|buffer| Box::new(Transaction::held(buffer, task.io.clone())))
+            }
+            _ => None,
+        };
+        match held {
+            Some(held) => Committer::new(self.core).write_canceled(task, held),
+            None => Flow::Proceed(Continuation::Canceled),
         }
     }
 
@@ -389,6 +414,7 @@ impl Task {
     pub(crate) fn cleanup_deadline(&self) -> (usize, Option<Deadline>) {
         let writes = |frame: &Frame| match &frame.kind {
             FrameKind::Join(join) => join.kind.outputs().is_some_and(|it| it.scope().is_some()),
+            FrameKind::Transaction(held) => held.commit.is_some(),
             _ => false,
         };
         if let Some(cancellation) = self.cancellations.last()
@@ -444,6 +470,19 @@ impl Cancellation {
     /// Returns the kind and the code of the failure of canceled work.
     pub(crate) fn reason(&self) -> KindAndCode {
         self.failure.reason()
+    }
+}
+
+/// Returns true if the innermost structure holds output of a `try` or `forany` that a cut down to
+/// `keep` structures ends.
+fn is_output_held(task: &Task, keep: usize) -> bool {
+    let is_owner = |it: &Frame| matches!(it.kind, FrameKind::Try(_) | FrameKind::ForAny(_));
+    match task.frames.last().map(|frame| &frame.kind) {
+        Some(FrameKind::Transaction(it)) if it.is_held() => {
+            task.frames.iter().rposition(is_owner).is_some_and(|owner| owner >= keep)
+        }
+        Some(FrameKind::Try(frame)) => frame.held.is_some(),
+        _ => false,
     }
 }
 

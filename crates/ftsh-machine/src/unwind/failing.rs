@@ -7,7 +7,7 @@ use crate::atomic::Committer;
 use crate::attempts::TryFrame;
 use crate::core::Flow;
 use crate::effect::Effect;
-use crate::endings::{Logged, Retry, Thrown};
+use crate::endings::{Continuation, Logged, Retry, Thrown};
 use crate::frames::{Frame, FrameKind};
 use crate::outcome::{Failure, FailureKind};
 use crate::program::TryCode;
@@ -68,7 +68,13 @@ impl Unwinder<'_> {
             let record = LogRecord { level, uncaught, ..self.core.record(task, line, event) };
             self.core.request(Effect::Log(record));
         }
-        self.catch(task, &frame.code, thrown)
+        match frame.held.take() {
+            Some(buffer) => {
+                let then = Continuation::EndTry(frame.code, thrown);
+                Committer::new(self.core).write_held(task, buffer, then)
+            }
+            None => self.catch(task, &frame.code, thrown),
+        }
     }
 
     /// Fails a `try` whose clauses have no value, before the first attempt.
@@ -81,8 +87,8 @@ impl Unwinder<'_> {
         }
     }
 
-    /// Ends a `try` by a failure.
-    fn catch(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
+    /// Ends a `try` by a failure, once the output of its last attempt is written.
+    pub(crate) fn catch(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
         match code.catch {
             Some((address, line)) => {
                 self.core.log_at(task, line, || LogEvent::Catch, Level::STRUCTURES);

@@ -58,6 +58,7 @@ impl Unwinder<'_> {
             Continuation::To(_)
             | Continuation::JumpOut { .. }
             | Continuation::Return(_)
+            | Continuation::EndTry(..)
             | Continuation::End(_) => None,
         };
         let error = guard.caught.or(failure);
@@ -124,6 +125,7 @@ impl Unwinder<'_> {
     fn proceed_failing(&mut self, task: &mut Task, then: Continuation) -> Flow {
         match then {
             Continuation::Throw(thrown) => Flow::Throw(thrown),
+            Continuation::EndTry(code, thrown) => self.catch(task, &code, thrown),
             Continuation::End(ending) => Flow::Exiting(ending),
             Continuation::Canceled => self.continue_cleanup(task),
             Continuation::To(_) | Continuation::JumpOut { .. } | Continuation::Return(_) => {
@@ -177,6 +179,7 @@ impl Task {
     /// other half is for a `finally` group, around or in progress.
     pub(crate) fn leaves_time_to_clean_up(&self) -> bool {
         self.inherited.is_guarded
+            || holds_output(self)
             || self
                 .frames
                 .iter()
@@ -187,6 +190,12 @@ impl Task {
     pub(crate) fn is_in_finally(&self) -> bool {
         self.frames.iter().any(is_group)
     }
+}
+
+/// Returns true in an attempt whose standard output is held.
+pub(crate) fn holds_output(task: &Task) -> bool {
+    let mut kinds = task.frames.iter().map(|frame| &frame.kind);
+    kinds.any(|kind| matches!(kind, FrameKind::Transaction(it) if it.is_held()))
 }
 
 /// Returns true for a `finally` group that runs and was not cut short.

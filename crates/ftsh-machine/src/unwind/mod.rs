@@ -13,7 +13,7 @@ mod resume;
 use crate::core::Core;
 
 pub(crate) use self::cancel::Cut;
-pub(crate) use self::finally::guard;
+pub(crate) use self::finally::{guard, holds_output};
 
 /// Leaves structures: by failure, by cancellation, or at their end.
 pub(crate) struct Unwinder<'a> {

@@ -75,6 +75,12 @@ impl Unwinder<'_> {
                 FrameKind::Keep { scope, outer_scope } => {
                     leave_keep(self.core, task, scope, outer_scope);
                 }
+                FrameKind::Transaction(transaction)
+                    if transaction.is_held() && is_last_word(task, &thrown) =>
+                {
+                    let then = Continuation::Throw(thrown);
+                    return Committer::new(self.core).begin_commit(task, transaction, then);
+                }
                 // Only the command of a condition answers, and not the calls in its words.
                 FrameKind::WordCall(call) => {
                     thrown.answers = false;
@@ -156,10 +162,16 @@ impl Unwinder<'_> {
                     task.enter(FrameKind::Guard(guard));
                     return self.empty(task, scope, AfterEmptied::Leave(ending));
                 }
+                (FrameKind::Transaction(transaction), Some(scope))
+                    if !good && transaction.is_held() =>
+                {
+                    task.enter(FrameKind::Transaction(transaction));
+                    return self.empty(task, scope, AfterEmptied::Leave(ending));
+                }
                 (FrameKind::Guard(guard), _) => {
                     return self.begin_finally(task, *guard, Continuation::End(ending));
                 }
-                (FrameKind::Transaction(transaction), _) if good => {
+                (FrameKind::Transaction(transaction), _) if good || transaction.is_held() => {
                     return Committer::new(self.core).begin_commit(
                         task,
                         transaction,
@@ -324,6 +336,14 @@ impl Unwinder<'_> {
         task.frames.clear();
         task.stack.clear();
         self.empty(task, task.scope, AfterEmptied::Finish(outcome))
+    }
+}
+
+/// Returns true if a failure ends the `forany` that is the innermost structure.
+fn is_last_word(task: &Task, thrown: &Thrown) -> bool {
+    match task.frames.last().map(|frame| &frame.kind) {
+        Some(FrameKind::ForAny(details)) => details.is_last() || thrown.retry.is_for_try_only(),
+        _ => false,
     }
 }
 

@@ -261,7 +261,11 @@ impl Admitter<'_> {
             DescriptorRequest::Query(_, _, Query::Buffer(id)) => self.tables.io().need_to_read(*id),
             DescriptorRequest::Query(
                 ..,
-                Query::Test(..) | Query::Tail(..) | Query::Filled(_) | Query::InputEnded(_),
+                Query::Test(..)
+                | Query::Tail(..)
+                | Query::Filled(_)
+                | Query::InputEnded(_)
+                | Query::TakeBack(_),
             ) => Need::NOTHING,
             DescriptorRequest::Query(.., Query::Filter(_)) => Need::of(0, 3),
             DescriptorRequest::Query(..) => Need::of(0, 2),

@@ -144,6 +144,7 @@ pub(crate) fn answer(
         | Query::Tail(..)
         | Query::Filled(_)
         | Query::Scratch(_)
+        | Query::TakeBack(_)
         | Query::Input(..)
         | Query::InputPart(_)
         | Query::InputWord(..)

@@ -205,6 +205,7 @@ slugs! {
         OutputAsWord "output-as-word",
         PatternWord "pattern-word",
         QuotedGroup "quoted-group",
+        RepeatedOutput "repeated-output",
         ShortLimit "short-limit",
         SingleAttempt "single-attempt",
         SpecialCharacter "special-character",

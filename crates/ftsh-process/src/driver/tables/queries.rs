@@ -1,13 +1,19 @@
 //! Answers to queries.
 
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 
 use bstr::BString;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::stat::{SFlag, fstat};
+use nix::unistd::{Whence, ftruncate, lseek};
 
 use super::Tables;
 use crate::buffers::FileBuffer;
 use crate::cleanup::scratch_place;
 use crate::clock::{local_time, since_1970};
+use crate::descriptors::Fd;
 use crate::durations::DurationRecorder;
 use crate::files::{answer, answer_now, has_ended};
 use crate::jobs::{JobResult, Reactor};
@@ -52,6 +58,13 @@ impl Tables {
             Query::InputPart(io) => self.read_input(reactor, operation, io, 0, Amount::Part),
             Query::InputWord(io, to) => {
                 self.read_input(reactor, operation, io, 0, Amount::Word(to));
+            }
+            Query::TakeBack(io) => {
+                let fd = self.io.table(io).and_then(|table| table.get(1)).cloned();
+                reactor.operate(operation, move |_| {
+                    let is_cut = fd.is_none_or(|fd| cut(&fd).unwrap_or(false));
+                    JobResult::Reply(Ok(Reply::Truth(is_cut)))
+                });
             }
             Query::Scratch(id) => self.find_scratch(reactor, operation, id),
             Query::Durations(of) => {
@@ -182,6 +195,28 @@ enum BufferContent {
     Bytes(BString),
     /// File with many bytes.
     File(FileBuffer),
+}
+
+/// Cuts a regular file to nothing through its open descriptor. Returns false if the file also has
+/// output from elsewhere, which does not move the offset of this descriptor.
+fn cut(fd: &Fd) -> Result<bool, Errno> {
+    let data = fstat(fd.as_fd())?;
+    if SFlag::from_bits_truncate(data.st_mode) & SFlag::S_IFMT != SFlag::S_IFREG {
+        return Ok(true);
+    }
+    // A resumed run has opened the file again, to append.
+    let is_again = |at| {
+        at == 0
+            && matches!(fcntl(fd.as_fd(), FcntlArg::F_GETFL),
+        Ok(flags) if OFlag::from_bits_retain(flags).contains(OFlag::O_APPEND))
+    };
+    let at = lseek(fd.as_fd(), 0, Whence::SeekCur)?;
+    if at != data.st_size && !is_again(at) {
+        return Ok(false);
+    }
+    ftruncate(fd.as_fd(), 0)?;
+    lseek(fd.as_fd(), 0, Whence::SeekSet)?;
+    Ok(true)
 }
 
 /// Fails if output of this length is too long for a value.
