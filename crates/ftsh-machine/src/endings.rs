@@ -8,6 +8,8 @@ use bstr::BString;
 use crate::effect::{Directory, Umask};
 use crate::outcome::{Failure, FailureKind};
 use crate::program::{Address, TryCode};
+use crate::record::LogRecord;
+use crate::time::Time;
 use crate::trace::TraceStep;
 use crate::values::Value;
 use crate::variables::{Change, Changes, Variables};
@@ -158,7 +160,29 @@ impl TaskEnding {
     }
 }
 
-/// Continuation after a `finally` group.
+/// Last attempt of a `try` that has ended, for its `catch` and its `finally`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastAttempt {
+    /// Number, from 1.
+    pub number: u64,
+    /// Beginning of the `try`.
+    pub started: Time,
+}
+
+/// A `try` without further attempts.
+#[derive(Debug)]
+pub(crate) struct EndedTry {
+    /// Code of the `try`.
+    pub code: Arc<TryCode>,
+    /// Last attempt, if one was made.
+    pub last: Option<LastAttempt>,
+    /// Record of the end, for the log.
+    pub record: Option<LogRecord>,
+    /// Failure of the last attempt.
+    pub thrown: Thrown,
+}
+
+/// Continuation after a `finally` group, or after a commit.
 #[derive(Debug)]
 pub(crate) enum Continuation {
     /// Jump to an address.
@@ -176,8 +200,8 @@ pub(crate) enum Continuation {
     End(TaskEnding),
     /// Continue a failure.
     Throw(Thrown),
-    /// End a `try` by this failure.
-    EndTry(Arc<TryCode>, Thrown),
+    /// End a `try` by a failure.
+    EndTry(Box<EndedTry>),
     /// Continue a cancellation.
     Canceled,
 }
@@ -192,7 +216,7 @@ impl Continuation {
                 !matches!(ending, TaskEnding::Succeeded) && !ending.is_broken_pipe()
             }
             Self::Throw(thrown) => thrown.retry != Retry::BrokenPipe,
-            Self::EndTry(..) | Self::Canceled => true,
+            Self::EndTry(_) | Self::Canceled => true,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::attempts::{TryFrame, WorkingDirectory};
 use crate::branches::JoinFrame;
 use crate::effect::ScopeId;
 use crate::elsewhere::RemoteFrame;
-use crate::endings::Continuation;
+use crate::endings::{Continuation, LastAttempt};
 use crate::invocation::{IoTable, Targets};
 use crate::items::Items;
 use crate::outcome::{BranchResults, Failure};
@@ -35,8 +35,8 @@ pub(crate) enum FrameKind {
     TryHead(Arc<TryCode>),
     /// A `try`, up to its end or its `catch`.
     Try(Box<TryFrame>),
-    /// A `catch` block, with the failure caught.
-    Catch(Arc<Failure>),
+    /// A `catch` block, with the failure caught and the last attempt of its `try`.
+    Catch(Arc<Failure>, Option<LastAttempt>),
     /// Around a `try` whose `finally` group has not yet run.
     Guard(Box<GuardFrame>),
     /// A `finally` group.
@@ -90,7 +90,7 @@ impl FrameKind {
             | Self::Try(_)
             | Self::TryHead(_)
             | Self::ForAny(_)
-            | Self::Catch(_)
+            | Self::Catch(..)
             | Self::Finally(_) => true,
             Self::For(_)
             | Self::Guard(_)
@@ -127,6 +127,8 @@ pub(crate) struct GuardFrame {
     pub code: Arc<FinallyCode>,
     /// Failure caught by the `catch`, if any.
     pub caught: Option<Arc<Failure>>,
+    /// Last attempt, once the attempts have ended.
+    pub last: Option<LastAttempt>,
     /// Results of the branches of an inner `forall` that was cut short.
     pub branches: Option<Arc<BranchResults>>,
 }
@@ -140,6 +142,8 @@ pub(crate) struct FinallyFrame {
     pub code: Arc<FinallyCode>,
     /// Failure shown by `$error`; `None` after success.
     pub error: Option<Arc<Failure>>,
+    /// Last attempt, if one was made.
+    pub last: Option<LastAttempt>,
     /// Continuation after the group.
     pub then: Continuation,
     /// Deadline of the group, if set by the cancellation of the task.

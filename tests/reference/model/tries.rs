@@ -7,8 +7,11 @@ use crate::reference::tree::{Block, Command, Hold, Try};
 
 impl Model<'_> {
     pub(super) fn try_(&mut self, it: &Try) -> Done {
-        let (result, caught) = self.attempts(it);
-        self.finally(result, caught, it.finally.as_ref())
+        let (result, caught, made) = self.attempts(it);
+        self.attempts.push(made);
+        let result = self.finally(result, caught, it.finally.as_ref());
+        self.attempts.pop();
+        result
     }
 
     /// Runs a structure that has a `catch` or `finally`.
@@ -32,8 +35,8 @@ impl Model<'_> {
         }
     }
 
-    /// Runs attempts and `catch`, and returns the result for `finally`.
-    fn attempts(&mut self, it: &Try) -> (Done, Option<Failure>) {
+    /// Runs attempts and `catch`, and returns the result for `finally`, with the number of attempts.
+    fn attempts(&mut self, it: &Try) -> (Done, Option<Failure>, u32) {
         let back = self.taken_back.take();
         for attempt in 1..=it.times {
             self.attempts.push(attempt);
@@ -48,18 +51,23 @@ impl Model<'_> {
                 _ => false,
             };
             self.end_output(outer, !goes_on);
-            let Err(Stop::Failed(failure)) = result else { return (result, None) };
+            let Err(Stop::Failed(failure)) = result else { return (result, None, attempt) };
             if goes_on {
                 continue;
             }
             let failure = Failure { fatal: false, ..failure };
             let result = match &it.catch {
-                Some(catch) => self.handle(Some(failure.clone()), catch),
+                Some(catch) => {
+                    self.attempts.push(attempt);
+                    let result = self.handle(Some(failure.clone()), catch);
+                    self.attempts.pop();
+                    result
+                }
                 None => Err(Stop::Failed(failure.clone())),
             };
-            return (result, Some(failure));
+            return (result, Some(failure), attempt);
         }
-        (Ok(()), None)
+        (Ok(()), None, 0)
     }
 
     /// Begins the output of an attempt. Returns the output around, if the attempt's is held.

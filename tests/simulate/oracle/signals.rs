@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ftsh_machine::effect::{ScopeId, Signal, TaskId};
+use ftsh_machine::effect::{Action, ScopeId, Signal, TaskId};
 use ftsh_machine::record::LogEvent;
 use ftsh_machine::{Effect, Event, Time};
 
@@ -124,6 +124,8 @@ impl Oracle for Signals {
                 }
             }
             Effect::OpenScope { scope, parent, .. } => _ = self.parents.insert(*scope, *parent),
+            // The shell writes held output itself.
+            Effect::Run(run) if matches!(run.action, Action::Copy) => {}
             Effect::Run(run) => {
                 let begun = self.begun.get(&run.task);
                 self.wanted.extend(begun.map(|signal| (run.scope, *signal)));

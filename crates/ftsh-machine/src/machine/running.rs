@@ -381,7 +381,7 @@ impl Machine {
             Instruction::EndTry => return Ok(self.tries().try_succeeded(task)),
             Instruction::Durations(of) => self.core.read_durations(task, of)?,
             Instruction::EndCatch => match task.frames.pop() {
-                Some(Frame { kind: FrameKind::Catch(_), .. }) => {}
+                Some(Frame { kind: FrameKind::Catch(..), .. }) => {}
                 _ => return Ok(Flow::broken(task, "a `catch` ends that has not begun")),
             },
         }

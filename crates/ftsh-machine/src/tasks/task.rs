@@ -13,7 +13,9 @@ use crate::effect::{
     Directory, OperationId, ProcessId, Query, ScopeId, StagedFileId, TaskId, Umask, ViewId,
 };
 use crate::elsewhere::RemoteState;
-use crate::endings::{Continuation, EndedStage, Logged, Retry, TaskEnding, TaskResidue, Thrown};
+use crate::endings::{
+    Continuation, EndedStage, LastAttempt, Logged, Retry, TaskEnding, TaskResidue, Thrown,
+};
 use crate::event::{Refusal, Reply};
 use crate::frames::{CallFrame, Frame, FrameKind};
 use crate::invocation::{Expanded, IoTable, Opening, Redirects, WrittenVariable};
@@ -406,7 +408,8 @@ impl Task {
         place.restore(&mut self.directory, &mut self.variables);
     }
 
-    /// Returns the attempt of the innermost `try`, with the deadline of a `limit` inside it.
+    /// Returns the attempt of the innermost `try`, or the last attempt in its `catch` or `finally`,
+    /// with the deadline of a `limit` inside it.
     pub(crate) fn attempt(&self) -> Option<AttemptInfo> {
         let info = |frame: &TryFrame| AttemptInfo {
             number: frame.attempt,
@@ -414,7 +417,18 @@ impl Task {
             deadline: frame.deadline,
         };
         let deadline = self.tries().next().map(|frame| frame.deadline);
-        let innermost = self.tries().find(|frame| !frame.code.is_limit).map(info);
+        let around = deadline.or(self.inherited.attempt.map(|attempt| attempt.deadline));
+        let last = |last: LastAttempt| AttemptInfo {
+            number: last.number,
+            started: last.started,
+            deadline: around.unwrap_or(Deadline::NONE),
+        };
+        let innermost = self.frames.iter().rev().find_map(|frame| match &frame.kind {
+            FrameKind::Try(frame) => (!frame.code.is_limit).then(|| info(frame)),
+            FrameKind::Catch(_, ended) => ended.map(last),
+            FrameKind::Finally(frame) => frame.last.map(last),
+            _ => None,
+        });
         let innermost = innermost.or(self.inherited.attempt);
         // A `limit` outside of tries counts as an attempt.
         let innermost = innermost.or_else(|| self.tries().next().map(info));
@@ -499,7 +513,7 @@ impl<'t> PreviousResult<'t> {
 /// Returns the previous result known to the innermost structure that has one.
 fn previous_result(frames: &[Frame]) -> Option<PreviousResult<'_>> {
     frames.iter().rev().find_map(|frame| match &frame.kind {
-        FrameKind::Catch(failure) => Some(PreviousResult::Failure(failure)),
+        FrameKind::Catch(failure, _) => Some(PreviousResult::Failure(failure)),
         FrameKind::Finally(frame) => {
             Some(frame.error.as_ref().map_or(PreviousResult::Success, PreviousResult::Failure))
         }

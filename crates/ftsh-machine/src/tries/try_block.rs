@@ -15,7 +15,7 @@ use crate::attempts::{FutileFailures, TryFrame, TryPhase, UsualLimit, give_up};
 use crate::core::{ChannelPass, Flow, ScopeWatch, Step};
 use crate::durations::execution::LimitedExecution;
 use crate::effect::Effect;
-use crate::endings::{Continuation, Retry, Thrown};
+use crate::endings::{Continuation, LastAttempt, Retry, Thrown};
 use crate::frames::FrameKind;
 use crate::items::Items;
 use crate::outcome::{Failure, TrySummary};
@@ -348,6 +348,12 @@ fn pop_directories(task: &mut Task, values: usize) -> Result<Vec<BString>, Suspe
 }
 
 impl TryFrame {
+    /// Returns the last attempt for the `catch` and the `finally`. A `limit` is no `try` for `$attempt`.
+    pub(crate) fn last_attempt(&self) -> Option<LastAttempt> {
+        let last = LastAttempt { number: self.attempt, started: self.started };
+        (!self.code.is_limit && self.attempt > 0).then_some(last)
+    }
+
     /// Returns the number of attempts and the duration up to now, for a failure that ends the
     /// `try`.
     pub(crate) fn tried(&self, source: &Source, now: Time) -> TrySummary {

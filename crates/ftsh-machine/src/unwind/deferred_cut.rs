@@ -221,9 +221,8 @@ impl Continuation {
     /// Returns the failure with which the task continues.
     pub(crate) fn failure(self) -> Option<Thrown> {
         match self {
-            Self::Throw(thrown)
-            | Self::EndTry(_, thrown)
-            | Self::End(TaskEnding::Failed(thrown)) => Some(thrown),
+            Self::Throw(thrown) | Self::End(TaskEnding::Failed(thrown)) => Some(thrown),
+            Self::EndTry(ended) => Some(ended.thrown),
             Self::To(_)
             | Self::JumpOut { .. }
             | Self::Return(_)

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::Unwinder;
+use super::{Unwinder, finally::note_last_attempt};
 use crate::atomic::Committer;
 use crate::attempts::TryFrame;
 use crate::core::Flow;
 use crate::effect::Effect;
-use crate::endings::{Continuation, Logged, Retry, Thrown};
+use crate::endings::{Continuation, EndedTry, Logged, Retry, Thrown};
 use crate::frames::{Frame, FrameKind};
 use crate::outcome::{Failure, FailureKind};
 use crate::program::TryCode;
@@ -38,8 +38,9 @@ impl Unwinder<'_> {
         };
         task.stack.truncate(height);
         self.core.learn(&task.program.source, &mut frame, false);
-        self.core.cancel(frame.deadline_timer);
-        self.core.cancel(frame.attempt_timer);
+        self.core.cancel(frame.deadline_timer.take());
+        self.core.cancel(frame.attempt_timer.take());
+        note_last_attempt(task, &frame);
         task.scope = frame.outer_scope;
         task.return_to(&frame.began_in);
         Committer::new(self.core).end_replay(frame.replay.take());
@@ -58,43 +59,59 @@ impl Unwinder<'_> {
         let level = Level::of_failure(uncaught);
         // A contained failure of a `limit` is logged where it happens.
         let is_news = uncaught || !frame.code.is_limit;
-        if is_news && self.core.logs(level) {
+        let record = (is_news && self.core.logs(level)).then(|| {
             let failure = Box::new(Failure::clone(&thrown.failure));
             let event = if frame.code.is_limit {
                 LogEvent::EndedBy(failure)
             } else {
                 LogEvent::TryFailed { failure, attempts, elapsed }
             };
-            let record = LogRecord { level, uncaught, ..self.core.record(task, line, event) };
-            self.core.request(Effect::Log(record));
-        }
-        match frame.held.take() {
+            LogRecord { level, uncaught, ..self.core.record(task, line, event) }
+        });
+        let held = frame.held.take();
+        let last = frame.last_attempt();
+        let ended = EndedTry { code: frame.code, last, record, thrown };
+        match held {
             Some(buffer) => {
-                let then = Continuation::EndTry(frame.code, thrown);
+                let then = Continuation::EndTry(Box::new(ended));
                 Committer::new(self.core).write_held(task, buffer, then)
             }
-            None => self.catch(task, &frame.code, thrown),
+            None => self.catch(task, ended),
         }
     }
 
     /// Fails a `try` whose clauses have no value, before the first attempt.
-    pub(crate) fn head_failed(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
+    pub(crate) fn head_failed(
+        &mut self,
+        task: &mut Task,
+        code: &Arc<TryCode>,
+        thrown: Thrown,
+    ) -> Flow {
         match thrown.retry {
             Retry::BrokenPipe => Flow::Throw(thrown),
             Retry::AsUsual | Retry::Deferred(_) | Retry::Never => {
-                self.catch(task, code, Thrown { retry: Retry::AsUsual, ..thrown })
+                let thrown = Thrown { retry: Retry::AsUsual, ..thrown };
+                self.catch(
+                    task,
+                    EndedTry { code: Arc::clone(code), last: None, record: None, thrown },
+                )
             }
         }
     }
 
     /// Ends a `try` by a failure, once the output of its last attempt is written.
-    pub(crate) fn catch(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
+    pub(crate) fn catch(&mut self, task: &mut Task, ended: EndedTry) -> Flow {
+        let EndedTry { code, last, record, thrown } = ended;
+        if let Some(record) = record {
+            let at = self.core.now();
+            self.core.request(Effect::Log(LogRecord { at, ..record }));
+        }
         match code.catch {
             Some((address, line)) => {
                 self.core.log_at(task, line, || LogEvent::Catch, Level::STRUCTURES);
                 task.note_caught(&thrown.failure);
                 self.core.forget_output(task);
-                task.enter(FrameKind::Catch(thrown.failure));
+                task.enter(FrameKind::Catch(thrown.failure, last));
                 task.jump(address);
                 Flow::Continue
             }

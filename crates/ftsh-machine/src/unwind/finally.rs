@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::Unwinder;
+use crate::attempts::TryFrame;
 use crate::core::{Flow, Step};
 use crate::endings::{Continuation, TaskEnding, Thrown};
 use crate::frames::{FinallyFrame, Frame, FrameKind, GuardFrame};
@@ -20,7 +21,8 @@ const NO_GUARD: &str = "the innermost structure has no `finally`";
 /// Begins a `try` with a `finally` group.
 pub(crate) fn guard(task: &mut Task, code: &Arc<FinallyCode>) {
     let began_in = task.working_directory();
-    let guard = GuardFrame { code: Arc::clone(code), began_in, caught: None, branches: None };
+    let guard =
+        GuardFrame { code: Arc::clone(code), began_in, caught: None, last: None, branches: None };
     task.enter(FrameKind::Guard(Box::new(guard)));
 }
 
@@ -58,7 +60,7 @@ impl Unwinder<'_> {
             Continuation::To(_)
             | Continuation::JumpOut { .. }
             | Continuation::Return(_)
-            | Continuation::EndTry(..)
+            | Continuation::EndTry(_)
             | Continuation::End(_) => None,
         };
         let error = guard.caught.or(failure);
@@ -78,6 +80,7 @@ impl Unwinder<'_> {
             ended_in,
             code,
             error,
+            last: guard.last,
             then,
             limit,
             spared: false,
@@ -125,7 +128,7 @@ impl Unwinder<'_> {
     fn proceed_failing(&mut self, task: &mut Task, then: Continuation) -> Flow {
         match then {
             Continuation::Throw(thrown) => Flow::Throw(thrown),
-            Continuation::EndTry(code, thrown) => self.catch(task, &code, thrown),
+            Continuation::EndTry(ended) => self.catch(task, *ended),
             Continuation::End(ending) => Flow::Exiting(ending),
             Continuation::Canceled => self.continue_cleanup(task),
             Continuation::To(_) | Continuation::JumpOut { .. } | Continuation::Return(_) => {
@@ -189,6 +192,13 @@ impl Task {
     /// Returns true inside a `finally` group, which no jump may leave.
     pub(crate) fn is_in_finally(&self) -> bool {
         self.frames.iter().any(is_group)
+    }
+}
+
+/// Records the last attempt of a `try`, which was just left, for the `finally` group around.
+pub(super) fn note_last_attempt(task: &mut Task, frame: &TryFrame) {
+    if let Some(Frame { kind: FrameKind::Guard(guard), .. }) = task.frames.last_mut() {
+        guard.last = frame.last_attempt();
     }
 }
 

@@ -24,7 +24,7 @@ impl Unwinder<'_> {
             Continuation::Return(value) => self.leave_function(task, value),
             Continuation::End(ending) => Ok(Flow::Exiting(ending)),
             Continuation::Throw(thrown) => Ok(Flow::Throw(thrown)),
-            Continuation::EndTry(code, thrown) => Ok(self.catch(task, &code, thrown)),
+            Continuation::EndTry(ended) => Ok(self.catch(task, *ended)),
             Continuation::Canceled => Ok(self.continue_cleanup(task)),
         }
     }

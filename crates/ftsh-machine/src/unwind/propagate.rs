@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Unwinder;
+use super::{Unwinder, finally::note_last_attempt};
 use crate::atomic::Committer;
 use crate::branches::JoinKind;
 use crate::channels::Passed;
@@ -118,6 +118,7 @@ impl Unwinder<'_> {
                     self.core.hand_over(frame.scope, frame.outer_scope);
                 }
                 task.scope = frame.outer_scope;
+                note_last_attempt(task, &frame);
                 Committer::new(self.core).end_replay(frame.replay);
             }
             FrameKind::Finally(group) => task.scope = group.outer_scope,
@@ -126,7 +127,7 @@ impl Unwinder<'_> {
             }
             FrameKind::Keep { outer_scope, .. } => task.scope = outer_scope,
             FrameKind::TryHead(_)
-            | FrameKind::Catch(_)
+            | FrameKind::Catch(..)
             | FrameKind::Guard(_)
             | FrameKind::For(_)
             | FrameKind::ForAny(_)
@@ -275,7 +276,7 @@ impl Tasks {
             FrameKind::Accept(statuses, _) => thrown.is_accepted(statuses),
             FrameKind::Finally(group) => group.then.is_failing(),
             FrameKind::Keep { .. }
-            | FrameKind::Catch(_)
+            | FrameKind::Catch(..)
             | FrameKind::Guard(_)
             | FrameKind::For(_)
             | FrameKind::Call(_)
