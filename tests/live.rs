@@ -313,7 +313,7 @@ fn a_request_ignored_at_the_start_stays_ignored() {
 #[test]
 fn commands_receive_the_status_signal_as_without_the_shell() {
     Ftsh::command("try; sh -c 'kill -USR1 $$'; catch; echo $error_kind $error_code; end")
-        .stdout("signal 10\n")
+        .stdout("signal 138\n")
         .success();
 }
 

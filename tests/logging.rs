@@ -244,7 +244,7 @@ fn a_limit_on_files_is_a_failure_and_no_signal_to_the_shell() {
     Ftsh::command(&script)
         .options(["-f", "log", "-l", "20"])
         .through(["sh", "-c", "ulimit -f 1; exec \"$@\"", "sh"])
-        .stdout("the builtin failed\nthe program: signal 25\n")
+        .stdout("the builtin failed\nthe program: signal 153\n")
         .stderr("ftsh: can't write the log: ")
         .success();
 }

@@ -102,7 +102,7 @@ echo alive
 tail /dev/zero";
     let message = "`tail /dev/zero` was killed by SIGKILL: the system had too little memory";
     let finished = group.run(script).stderr(message).failure(137);
-    assert_eq!(finished.text(), format!("signal 9 {message}\nalive\n"));
+    assert_eq!(finished.text(), format!("signal 137 {message}\nalive\n"));
     finished.nothing_left();
     // Another kill is not attributed to lack of memory.
     let other = group.run("sh -c 'kill -KILL $$'").stderr("was killed by SIGKILL\n").failure(137);

@@ -410,6 +410,6 @@ fn commands_inherit_only_ignored_signals() {
 #[test]
 fn a_signal_to_the_command_alone_is_its_failure() {
     Ftsh::command("try; sh -c 'kill -INT $$'; catch; echo $error_kind $error_code; end")
-        .stdout("signal 2\n")
+        .stdout("signal 130\n")
         .success();
 }

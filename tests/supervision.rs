@@ -258,7 +258,7 @@ fn nothing_outlives_a_nested_shell_that_was_killed() {
         });
         let finished = run.wait();
         finished.expect_code(0);
-        assert_eq!(finished.text(), "signal 9\n", "{}", finished.story());
+        assert_eq!(finished.text(), "signal 137\n", "{}", finished.story());
         finished.nothing_left();
     });
 }

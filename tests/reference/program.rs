@@ -332,7 +332,7 @@ impl Random {
                 let body = if hold.is_some() { self.plain(true) } else { self.block(depth) };
                 let finally = self.maybe(0.4, |it| it.finally(depth));
                 let paces = [Pace::None, Pace::Every, Pace::Full, Pace::Normal, Pace::Through];
-                let kinds = [(true, "exit"), (false, "exit"), (true, "failure"), (false, "x")];
+                let kinds = [(true, "exit"), (false, "exit"), (true, "failure"), (false, "signal")];
                 Command::Try(Try {
                     times: self.rng.random_range(1..4),
                     pace: self.of(&paces),

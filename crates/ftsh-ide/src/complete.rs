@@ -22,13 +22,14 @@ use ftsh_syntax::vocabulary::{
 };
 
 /// Variables set by an attempt, in a branch or after a failure.
-pub const SPECIAL: [&str; 13] = [
+pub const SPECIAL: [&str; 14] = [
     "attempt",
     "elapsed",
     "remaining",
     "error",
     "error_kind",
     "error_code",
+    "error_signal",
     "error_errno",
     "error_command",
     "error_line",

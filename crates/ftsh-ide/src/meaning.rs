@@ -21,13 +21,14 @@ const FROM_INPUT: &str = "`from input` in place of a list: one word for each lin
 
 const TIMES: &str = "`N times`: the maximum number of attempts.";
 
-const VARIABLES: [(&str, &str); 22] = [
+const VARIABLES: [(&str, &str); 23] = [
     ("attempt", "the number of the attempt of the innermost `try`, from 1"),
     ("elapsed", "the seconds since the innermost `try` began"),
     ("remaining", "the seconds until the time limit"),
     ("error", "the failure, in a sentence; empty in `finally` after success"),
     ("error_kind", "the kind of the failure: `exit`, `signal`, `timeout`, …"),
-    ("error_code", "the status of the command that failed"),
+    ("error_code", "the status of the command that failed; 128 and the number after a signal"),
+    ("error_signal", "the name of the signal that killed the command, such as `KILL`; or empty"),
     ("error_errno", "the name of the reason that the system gave, such as `ENOSPC`; or empty"),
     ("error_command", "the command that failed"),
     ("error_line", "the line of the command that failed"),

@@ -139,10 +139,6 @@ pub fn function(name: &str) -> Option<&'static Signature> {
     FUNCTIONS.iter().find(|function| function.name == name)
 }
 
-/// British spelling of a kind of failure, which scripts may compare `$error_kind` with, and the
-/// kind.
-pub const RESPELLED_KIND: (&str, &str) = ("cancelled", "canceled");
-
 /// Operators of expressions with the same meaning or similar meanings.
 #[derive(Debug)]
 pub struct Operators {

@@ -116,7 +116,7 @@ impl Model<'_> {
                 "1".to_owned()
             }),
             (None, "error_kind") => self.after(|failure| failure.kind.to_owned()),
-            (None, "error_code") => self.after(|failure| failure.code.to_string()),
+            (None, "error_code") => self.after(|failure| failure.code.clamp(1, 255).to_string()),
             (None, _) => self.list(name).map(|list| list.join("\n")),
         };
         text.ok_or(failed("expression", 1))

@@ -190,6 +190,7 @@ impl Generator {
                 "${error:-}",
                 "$error_code",
                 "$error_errno",
+                "$error_signal",
                 "$error_output",
             ]))
             .into(),

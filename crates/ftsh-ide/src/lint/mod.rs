@@ -18,7 +18,6 @@ mod glued;
 mod habits;
 mod indexes;
 mod inputs;
-mod kinds;
 mod lists;
 mod loops;
 mod numbers;
@@ -73,7 +72,6 @@ pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Wa
     warnings.extend(pauses::check(script));
     warnings.extend(lists::check(script));
     warnings.extend(inputs::check(script));
-    warnings.extend(kinds::check(script));
     warnings.extend(separators::check(script));
     warnings.extend(programs::check(script, programs));
     warnings.sort_by_key(|warning| warning.span.start);

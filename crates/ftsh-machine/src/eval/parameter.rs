@@ -287,14 +287,16 @@ impl<'a> Expander<'a> {
         }
         if let Some(field) = name.strip_prefix("error") {
             let Some(failure) = self.task.caught() else {
-                let fields = ["", "_kind", "_code", "_errno", "_command", "_line", "_output"];
+                let fields =
+                    ["", "_kind", "_code", "_signal", "_errno", "_command", "_line", "_output"];
                 let is_known = fields.contains(&field);
                 return (is_known && self.task.is_after_success()).then(BString::default);
             };
             return Some(match field {
                 "" => failure.summary().into(),
                 "_kind" => failure.kind.name().into(),
-                "_code" => failure.code.to_string().into(),
+                "_code" => failure.exit_code().to_string().into(),
+                "_signal" => failure.signal().unwrap_or_default().into(),
                 "_errno" => failure.errno.as_deref().unwrap_or_default().into(),
                 "_command" => failure.command.as_str().into(),
                 "_line" => failure.line.to_string().into(),

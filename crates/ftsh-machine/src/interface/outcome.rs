@@ -264,16 +264,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Names of the kinds, in the order of the language's description.
-    pub const NAMES: [&'static str; 20] = {
-        let mut names = [""; 20];
-        let mut at = 0;
-        // The kinds are the last rows of the slugs, after the finer slugs of failures.
-        while at < names.len() {
-            names[at] = Slug::ALL[Slug::ALL.len() - names.len() + at].name();
-            at += 1;
-        }
-        names
-    };
+    pub const NAMES: [&'static str; 20] = Slug::KINDS;
 
     /// Returns true if a limit of the script ended something that was still running.
     pub const fn is_limit(self) -> bool {
@@ -421,6 +412,17 @@ impl Failure {
     /// Returns the exit status of a script that ends by the failure.
     pub fn exit_code(&self) -> u8 {
         self.kind.exit_code(self.code)
+    }
+
+    /// Returns the name, without SIG, of the signal that killed the command or ends the shell.
+    pub fn signal(&self) -> Option<String> {
+        let number = match self.kind {
+            FailureKind::Signal => self.code,
+            FailureKind::Canceled => self.code.checked_sub(128).filter(|number| *number > 0)?,
+            _ => return None,
+        };
+        let name = signal_name(number);
+        Some(name.trim_start_matches("SIG").trim_start_matches("signal ").to_owned())
     }
 }
 

@@ -11,9 +11,7 @@ use crate::program::{Instruction, Loop};
 use ftsh_syntax::ast::{
     Block, Case, Expr, For, ForKind, Mode, Redirect, RedirectionTarget, Word, WordPart, calls,
 };
-use ftsh_syntax::parse::literal;
 use ftsh_syntax::span::Span;
-use ftsh_syntax::vocabulary::RESPELLED_KIND;
 
 impl<'a> Lower<'a> {
     /// Lowers a loop over words.
@@ -142,17 +140,7 @@ impl<'a> Lower<'a> {
             let test = self.reserve();
             self.block(&arm.body);
             exits.push(self.reserve());
-            let mut patterns = arm.patterns.clone();
-            if literal::is_error_kind(&case.value) {
-                let (spelling, kind) = RESPELLED_KIND;
-                let is_respelled =
-                    |it: &&mut Word| literal::word(it).is_some_and(|it| it == spelling);
-                for pattern in patterns.iter_mut().filter(is_respelled) {
-                    pattern.parts.clear();
-                    pattern.parts.push(WordPart::Bare(kind.to_owned()));
-                }
-            }
-            let (patterns, otherwise) = (patterns.into(), self.here());
+            let (patterns, otherwise) = (arm.patterns.clone().into(), self.here());
             self.code[test] = Instruction::When { patterns, otherwise };
         }
         self.emit(Instruction::Unmatched);

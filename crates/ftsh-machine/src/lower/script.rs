@@ -13,9 +13,7 @@ use ftsh_syntax::ast::{
     Mode, Modifier, ModifierKind, Name, Pipeline, Question, Redirect, Stage, StageKind,
     UnaryOperator, Word, calls,
 };
-use ftsh_syntax::parse::literal;
 use ftsh_syntax::span::{Source, Span};
-use ftsh_syntax::vocabulary::RESPELLED_KIND;
 
 /// Variable holding the last standard error of a failed attempt.
 pub(super) const ERROR_OUTPUT: &str = "error_output";
@@ -390,17 +388,6 @@ impl<'a> Lower<'a> {
         self.emit(instruction);
     }
 
-    /// Lowers an operand. Beside `$error_kind`, another spelling of a kind is the kind.
-    fn operand(&mut self, operand: &'a Expr, other: &Expr) {
-        let (spelling, kind) = RESPELLED_KIND;
-        if literal::expr(operand).is_some_and(|it| it == spelling) && literal::is_error_kind(other)
-        {
-            self.emit(Instruction::Push(kind.into()));
-        } else {
-            self.expr(operand);
-        }
-    }
-
     pub(super) fn expr(&mut self, expr: &'a Expr) {
         match &expr.kind {
             ExprKind::Word(word) => self.word(word, Instruction::Operand),
@@ -424,14 +411,14 @@ impl<'a> Lower<'a> {
                 });
             }
             ExprKind::Binary { operator, is_symbol, left, right } => {
-                self.operand(left, right);
+                self.expr(left);
                 let decided = match operator {
                     BinaryOperator::Or => Some(true),
                     BinaryOperator::And => Some(false),
                     _ => None,
                 };
                 let jump = decided.map(|value| (value, self.reserve()));
-                self.operand(right, left);
+                self.expr(right);
                 self.at(expr.span);
                 if let Some((value, jump)) = jump {
                     self.emit(Instruction::Boolean);

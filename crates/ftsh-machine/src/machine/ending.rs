@@ -168,10 +168,12 @@ impl Machine {
             }
             let failure = match &outcome {
                 Outcome::Failed(failure) => Arc::new(Failure::clone(failure)),
-                Outcome::Interrupted(signal) => machine
-                    .core
-                    .tasks()
-                    .canceled(main, format!("canceled by {}", signal_name(*signal))),
+                Outcome::Interrupted(signal) => {
+                    let message = format!("canceled by {}", signal_name(*signal));
+                    let mut failure = machine.core.tasks().canceled(main, message);
+                    Arc::make_mut(&mut failure).code = outcome.exit_code().into();
+                    failure
+                }
                 Outcome::Succeeded | Outcome::Exited(_) => {
                     machine.core.tasks().canceled(main, "canceled".into())
                 }

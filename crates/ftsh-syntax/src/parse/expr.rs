@@ -391,7 +391,11 @@ fn apply(pending: &PendingOperator, operands: &mut Vec<Operand>) -> Result<()> {
             if operator == BinaryOperator::Matches {
                 literal::check_pattern(&right)?;
             }
-            ExprKind::Binary { operator, is_symbol, left: left(), right }
+            let left = left();
+            if matches!(operator, BinaryOperator::Eq | BinaryOperator::Ne) {
+                literal::check_kinds(&left, &right)?;
+            }
+            ExprKind::Binary { operator, is_symbol, left, right }
         }
         Operator::Range { step: false } => ExprKind::Range { from: left(), to: right, step: None },
         Operator::Range { step: true } => {

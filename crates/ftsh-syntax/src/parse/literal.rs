@@ -8,7 +8,9 @@ use super::Result;
 use crate::ast::{Expr, ExprKind, Parameter, Quoted, Word, WordPart};
 use crate::error::SyntaxError;
 use crate::hint::hint;
+use crate::nearest::nearest;
 use crate::slug::Slug;
+use crate::span::Span;
 
 /// Returns the text of a word without variables.
 pub fn word(word: &Word) -> Option<Cow<'_, str>> {
@@ -45,11 +47,11 @@ pub fn expr(mut expr: &Expr) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Returns true for an expression that is `$error_kind`.
+/// Returns true for an expression that is `$error_kind` without another value for an unset one.
 pub fn is_error_kind(expr: &Expr) -> bool {
     let ExprKind::Word(word) = &expr.kind else { return false };
-    let named = word.variable().map(|variable| &variable.parameter);
-    matches!(named, Some(Parameter::Named(name)) if &**name == "error_kind")
+    let is_kind = |parameter: &Parameter| matches!(parameter, Parameter::Named(name) if &**name == "error_kind");
+    word.variable().is_some_and(|it| it.substitute.is_none() && is_kind(&it.parameter))
 }
 
 /// Returns the text of a word without quotes and variables.
@@ -90,6 +92,34 @@ pub fn number(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if plain { text.parse().ok() } else { None }
+}
+
+/// Refuses a comparison of `$error_kind` with a text that is not a kind of failure.
+pub(super) fn check_kinds(left: &Expr, right: &Expr) -> Result<()> {
+    for (kind, name) in [(left, right), (right, left)] {
+        if is_error_kind(kind)
+            && let Some(text) = expr(name)
+        {
+            check_kind(&text, name.span)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a text that is neither a kind of failure nor empty, as the kind is after a success.
+pub(super) fn check_kind(name: &str, span: Span) -> Result<()> {
+    if name.is_empty() || Slug::KINDS.contains(&name) {
+        return Ok(());
+    }
+    let message = format!("`{name}` is not a kind of failure");
+    let hint = match nearest(name, Slug::KINDS) {
+        Some(meant) => hint!("did you mean `{meant}`?"),
+        None => {
+            let kinds = Slug::KINDS.join(", ");
+            hint!("the kinds are {kinds}")
+        }
+    };
+    Err(Box::new(SyntaxError::new(Slug::UnknownKind, span, message).hint(hint)))
 }
 
 /// Refuses an invalid regular expression.

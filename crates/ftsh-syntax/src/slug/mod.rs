@@ -164,6 +164,7 @@ slugs! {
         UnknownClause "unknown-clause",
         UnknownEngine "unknown-engine",
         UnknownFunction "unknown-function",
+        UnknownKind "unknown-kind",
         UnknownOperator "unknown-operator",
         UnknownOption "unknown-option",
         UnknownPolicy "unknown-policy",
@@ -213,7 +214,6 @@ slugs! {
         TextOperand "text-operand",
         TooFewWords "too-few-words",
         UncheckedArgument "unchecked-argument",
-        UnknownKind "unknown-kind",
         UnlimitedDeferral "unlimited-deferral",
         UnquotedValue "unquoted-value",
         Unreachable "unreachable",
@@ -290,6 +290,18 @@ slugs! {
 }
 
 impl Slug {
+    /// Names of the kinds of failure.
+    pub const KINDS: [&'static str; 20] = {
+        let mut names = [""; 20];
+        let mut at = 0;
+        // The kinds are the last rows, after the finer slugs of failures.
+        while at < names.len() {
+            names[at] = Self::ALL[Self::ALL.len() - names.len() + at].name();
+            at += 1;
+        }
+        names
+    };
+
     /// Returns the slug of a name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|slug| slug.name() == name)

@@ -11,7 +11,6 @@ mod functions;
 mod glued;
 mod habits;
 mod inputs;
-mod kinds;
 mod lists;
 mod loops;
 mod numbers;

@@ -203,7 +203,7 @@ fn hover_explains_words() {
 
     `trim("  a b ")` is `"a b"`.
     "#);
-    insta::assert_snapshot!(explained("echo \"é ${err‸or_code}\""), @"1:9-22 `$error_code`: the status of the command that failed.");
+    insta::assert_snapshot!(explained("echo \"é ${err‸or_code}\""), @"1:9-22 `$error_code`: the status of the command that failed; 128 and the number after a signal.");
     insta::assert_snapshot!(explained("# Fetches\n# a mirror.\nfunction f\na\nend\n‸f x\n"), @"
     6:1-2 ```ftsh
     function f

@@ -89,6 +89,15 @@ impl Blocks {
     /// Checks a structure at its `end`: a `case` needs an arm.
     pub(super) fn check_case(&mut self, frame: &OpenStructure) {
         let Structure::Case(head, part) = &frame.structure else { return };
+        if literal::is_error_kind(&head.value) {
+            let is_text = |part: &WordPart| !matches!(part, WordPart::Bare(it) if it.contains(['*', '?', '[']));
+            let patterns = head.arms.iter().flat_map(|arm| &arm.patterns);
+            for pattern in patterns.filter(|it| it.parts.iter().all(is_text)) {
+                let checked = literal::word(pattern)
+                    .map_or(Ok(()), |name| literal::check_kind(&name, pattern.span));
+                self.errors.extend(checked.err().map(|error| *error));
+            }
+        }
         if let Some(error) = early_command(*part, &frame.parts.body.commands) {
             self.errors.push(error);
         } else if head.arms.is_empty() {

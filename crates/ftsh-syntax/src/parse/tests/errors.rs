@@ -474,3 +474,32 @@ fn further_errors_are_counted() {
 fn functions_may_have_names_of_other_shells() {
     assert!(crate::parse("t", "function set\nend\nset -e\n[ -f x ]\n").is_ok());
 }
+
+#[test]
+fn unknown_kinds_of_failure() {
+    assert_snapshot!(rendered_errors("try 3 times while $error_kind == canceld\n  a\nend"), @"
+error[unknown-kind]: `canceld` is not a kind of failure
+ --> t:1:34
+  |
+1 | try 3 times while $error_kind == canceld
+  |                                  ^^^^^^^
+  = hint: did you mean `canceled`?
+");
+    for refused in [
+        "try; a; catch; if broken .ne. \"${error_kind}\"; b; end; end",
+        "try; a; catch; if $b && $error_kind != broken; b; end; end",
+        "try; a; catch; case $error_kind; when timeout broken; b; end; end",
+    ] {
+        let errors = rendered_errors(refused);
+        assert!(errors.starts_with("error[unknown-kind]: `broken`"), "{refused}: {errors}");
+        assert!(errors.contains("hint: the kinds are exit, signal, "), "{errors}");
+    }
+    for good in [
+        "try; a; finally; if $error_kind != \"\"; b; end; end",
+        "try; a; catch; case $error_kind; when time*; b; else; c; end; end",
+        "try; a; catch; if $error == canceld; b; end; end",
+        "if ${error_kind:-none} == none; b; end",
+    ] {
+        assert!(parse("t", good).is_ok(), "{good}");
+    }
+}
