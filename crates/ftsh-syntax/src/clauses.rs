@@ -93,7 +93,7 @@ rows! {
         Memory: ClauseRow::new("try", &["memory"], ValueForm::Size, "memory N", "an attempt fails when its processes together use more memory than this, such as `4 GB`");
         While: ClauseRow::new("try", &["while"], ValueForm::Expression, "while EXPR", "another attempt is made only while the expression is `true`; it may use `$error_code` and the other variables of a failure");
         AtomicIn: ClauseRow::new("try", &["atomic", "in"], ValueForm::Words, "atomic in DIR…", "as `atomic`; what the commands of an attempt change below the directories takes place only after success");
-        Atomic: ClauseRow::new("try", &["atomic"], ValueForm::Nothing, "atomic", "an attempt is all or nothing: its output and the file of `end > f` appear only after success");
+        Atomic: ClauseRow::new("try", &["atomic"], ValueForm::Nothing, "atomic", "what an attempt prints and the file of `end > f` appear only after success; files that commands write stay");
         SameInput: ClauseRow::new("try", &["same", "input"], ValueForm::Nothing, "same input", "each attempt reads the same standard input, from where the first attempt began; a terminal is read directly");
         Signal: ClauseRow::new("try", &["signal"], ValueForm::Signal, "signal NAME", "the signal that cancels an attempt, such as INT; TERM follows after half of the kill timeout");
         Backoff: ClauseRow::new("try", &["backoff"], ValueForm::Special, "backoff POLICY", "the delays between attempts");

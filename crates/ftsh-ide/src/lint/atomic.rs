@@ -3,7 +3,10 @@
 
 use super::{Warning, walk};
 use ftsh_syntax::Script;
-use ftsh_syntax::ast::{Block, Command, CommandKind, Simple, Stage};
+use ftsh_syntax::ast::{
+    Block, Command, CommandKind, Mode, Parameter, Quoted, Redirect, RedirectionTarget, Simple,
+    Stage, VariableUse, WordPart,
+};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
@@ -19,6 +22,12 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
         {
             walk::each(&details.body, &mut |inside| {
                 warnings.extend(walk::simples(inside).filter_map(append));
+                // A file below a directory of `atomic in` is undone.
+                if details.atomic_in.is_empty() {
+                    let of_commands = walk::simples(inside).flat_map(|simple| &simple.redirects);
+                    let redirects = inside.redirects.iter().chain(of_commands);
+                    warnings.extend(redirects.filter_map(kept_file));
+                }
             });
         }
         if let CommandKind::Pipeline(pipeline) = &command.kind
@@ -33,17 +42,43 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
     warnings
 }
 
+/// Returns the warning if a failed attempt leaves the file of a redirection inside.
+fn kept_file(redirect: &Redirect) -> Option<Warning> {
+    let RedirectionTarget::File(word) = &redirect.target else { return None };
+    let first = match word.parts.first()? {
+        WordPart::Bare(text) | WordPart::Single(text) => &**text,
+        WordPart::Double(parts) => match parts.first()? {
+            Quoted::Text(text) => text,
+            Quoted::Variable(variable) => variable_name(variable),
+            Quoted::Call(_) => "",
+        },
+        WordPart::Variable(variable) => variable_name(variable),
+        _ => "",
+    };
+    let is_elsewhere = ["/dev/", "/proc/", "scratch"].iter().any(|it| first.starts_with(it));
+    if redirect.mode == Mode::Read || is_elsewhere {
+        return None;
+    }
+    let message = "a failed attempt leaves this file: `atomic` does not undo it";
+    Some(Warning::new(Slug::FileInAtomic, redirect.span, message).hint(hint!(
+        "redirect all the attempt prints, `end > file`, or hold a directory, `atomic in .`"
+    )))
+}
+
+/// Returns the name of a variable in a word.
+fn variable_name(variable: &VariableUse) -> &str {
+    match &variable.parameter {
+        Parameter::Named(name) => name,
+        _ => "",
+    }
+}
+
 /// Returns the warning if a stage that others read is a `try` with several attempts.
 fn repeated(stage: &Block) -> Option<Warning> {
     let [Command { kind: CommandKind::Try(details), span, .. }] = &stage.commands[..] else {
         return None;
     };
-    let clauses = &details.clauses;
-    let repeats = match &clauses.times {
-        Some(times) => literal::expr(times).is_none_or(|times| times != "1"),
-        None => clauses.time.is_some(),
-    };
-    if details.is_limit || clauses.atomic || !repeats {
+    if details.clauses.atomic || !walk::has_retries(details) {
         return None;
     }
     let message = "the next command also reads what failed attempts print";
@@ -62,6 +97,6 @@ fn append(simple: &Simple) -> Option<Warning> {
     let message = "this file is opened by another shell: a failed attempt leaves what it appended";
     Some(
         Warning::new(Slug::AppendInAtomic, code.span, message)
-            .hint(hint!("redirect the command here: `command >> file`")),
+            .hint(hint!("redirect what the attempt prints: `end >> file`")),
     )
 }

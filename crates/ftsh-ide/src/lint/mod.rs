@@ -25,6 +25,7 @@ mod outside;
 mod patterns;
 mod pauses;
 mod programs;
+mod retried;
 mod schedule;
 mod separators;
 mod tries;
@@ -62,6 +63,7 @@ pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Wa
     warnings.extend(unset::check(script));
     warnings.extend(atomic::check(script));
     warnings.extend(calls::check(script));
+    warnings.extend(retried::check(script));
     warnings.extend(branches::check(script));
     warnings.extend(channels::check(script));
     warnings.extend(code::check_code(script));

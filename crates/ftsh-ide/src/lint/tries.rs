@@ -125,6 +125,15 @@ impl<'a> LimitCheck<'a> {
     /// Warns of a `try` with one attempt whose clauses need more attempts, or that has no effect.
     fn no_limit(&mut self, command: &Command, details: &Try) {
         let clauses = &details.clauses;
+        if let (Some(condition), Some(times)) = (&details.condition, &clauses.times)
+            && literal::expr(times).is_some_and(|times| times == "1")
+        {
+            let message = "a `try` with one attempt asks for no other one: `while` has no effect";
+            self.warnings.push(
+                Warning::new(Slug::SingleAttempt, condition.span, message)
+                    .hint(hint!("allow more attempts, like `try 3 times`")),
+            );
+        }
         if clauses.time.is_some() || clauses.times.is_some() {
             return;
         }

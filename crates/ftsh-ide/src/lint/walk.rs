@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use ftsh_syntax::ast::{
     Block, Command, CommandKind, Duration, Expr, ExprKind, Pipeline, Quoted, Redirect,
-    RedirectionTarget, Simple, Stage, VariableUse, Word, WordPart, add_calls, calls,
+    RedirectionTarget, Simple, Stage, Try, VariableUse, Word, WordPart, add_calls, calls,
 };
 use ftsh_syntax::parse::literal;
 
@@ -115,6 +115,15 @@ pub(crate) fn operands(expr: &Expr) -> Vec<&Expr> {
             [from, to].into_iter().chain(step).map(|it| &**it).collect()
         }
     }
+}
+
+/// Returns true for a `try` that may make several attempts.
+pub(crate) fn has_retries(details: &Try) -> bool {
+    let several = match &details.clauses.times {
+        Some(times) => literal::expr(times).is_none_or(|times| times != "1"),
+        None => details.clauses.time.is_some(),
+    };
+    several && !details.is_limit
 }
 
 /// Calls `visit` for each command of a block, and of its inner blocks.
