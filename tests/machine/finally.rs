@@ -141,22 +141,22 @@ fn without_time_to_kill_none_runs_and_the_log_says_so() {
 
 #[test]
 fn commands_see_their_limit() {
-    let canceled = "try for 2 seconds or 1 time; try; hang; finally; limit; try for 1 hour; limit; end; end; end";
+    let canceled = "try for 2 seconds or 1 time; try; hang; finally; show; try for 1 hour; show; end; end; end";
     check_limits(canceled, [7.0, 7.0]);
     // A group in progress continues for its share after the enclosing limit.
-    let begun = "try for 2 seconds or 1 time; try; ok; finally; limit; forall n in 1; try for 1 hour; limit; end; end; hang; end; end";
+    let begun = "try for 2 seconds or 1 time; try; ok; finally; show; forall n in 1; try for 1 hour; show; end; end; hang; end; end";
     check_limits(begun, [7.0, 7.0]);
-    let own = "try for 2 seconds or 1 time; try; ok; finally; try for 1 second; limit; end; work 3; limit; hang; end; end";
+    let own = "try for 2 seconds or 1 time; try; ok; finally; try for 1 second; show; end; work 3; show; hang; end; end";
     check_limits(own, [1.0, 7.0]);
 }
 
-/// Compares the limits reported by `limit` in a script with these moments, in seconds.
+/// Compares the limits reported by `show` in a script with these moments, in seconds.
 fn check_limits(script: &str, limits: [f64; 2]) {
     let received = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = std::sync::Arc::clone(&received);
     cleaning()
         .model(|model| {
-            model.command("limit", move |call, _| {
+            model.command("show", move |call, _| {
                 seen.lock().expect("not poisoned").push(call.deadline);
                 Model::succeeds()
             })

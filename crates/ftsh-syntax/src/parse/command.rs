@@ -24,7 +24,11 @@ impl Builder<'_> {
             bashisms::command(&simple, &self.functions, self.text)?;
         }
         if !simple.assignments.is_empty() {
-            self.names.get_or_init(|| Names::of(self.text)).check(&simple, self.text)?;
+            self.names.get_or_init(|| Names::of(self.text)).check(
+                &simple,
+                &self.functions,
+                self.text,
+            )?;
         }
         Ok(simple)
     }

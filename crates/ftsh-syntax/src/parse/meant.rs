@@ -161,7 +161,12 @@ impl<'s> Names<'s> {
     }
 
     /// Refuses `x=a b` in the script `text`, if the script reads `$x` and sets it nowhere else.
-    pub(super) fn check(&self, simple: &Simple, text: &str) -> Result<()> {
+    pub(super) fn check(
+        &self,
+        simple: &Simple,
+        functions: &HashSet<&str>,
+        text: &str,
+    ) -> Result<()> {
         let Some(last) = simple.words.last() else { return Ok(()) };
         for (name, value) in &simple.assignments {
             let Some(begin) = literal::bare(value) else { continue };
@@ -182,8 +187,10 @@ impl<'s> Names<'s> {
                 return Err(Box::new(error.hint(hint!("write `list {name} in {words}`"))));
             }
             let reads = self.reads.get(&**name).copied().unwrap_or_default();
-            let is_text =
-                |word| literal::bare(word).is_some_and(|it| !it.contains(['-', '/', '.']));
+            let is_text = |word| {
+                literal::bare(word)
+                    .is_some_and(|it| !it.contains(['-', '/', '.']) && !functions.contains(it))
+            };
             if begin.is_empty()
                 || reads == 0
                 || !simple.words.iter().all(is_text)

@@ -3,8 +3,8 @@
 
 use super::{Result, bashisms, literal};
 use crate::ast::{
-    BinaryOperator, Expr, ExprKind, Pipeline, Question, Redirect, RedirectionTarget, Simple, Stage,
-    Word, WordPart,
+    BinaryOperator, Expr, ExprKind, Mode, Pipeline, Question, Redirect, RedirectionTarget, Simple,
+    Stage, Word, WordPart,
 };
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
@@ -359,6 +359,15 @@ fn check_simple(simple: &Simple, text: &str) -> Result<()> {
         );
         return refuse(Slug::CommandAsCondition, format!("`{name}` has no parentheses"), hint);
     }
+    if let Some(redirect) = early.filter(|it| may_be_compared(it)) {
+        let written = &text[word.span.start..redirect.span.end];
+        let message = "a redirection to a value could be a comparison";
+        let error = SyntaxError::new(Slug::CommandAsCondition, simple.span, message);
+        return Err(Box::new(error.hint(hint!(
+            "a comparison has blanks around its symbol: `$a < $b`; a command has parentheses: \
+             `.succeeds. ({written})`"
+        ))));
+    }
     // Only a redirection in between hides the operator from the grammar.
     if let Some(operator) = second.and_then(literal::bare)
         && OPERATORS.contains(&operator)
@@ -404,6 +413,23 @@ fn glued_negation(word: &Word, negated: &str) -> Box<SyntaxError> {
 fn is_to_number(redirect: &Redirect) -> bool {
     let RedirectionTarget::File(word) = &redirect.target else { return false };
     literal::bare(word).is_some_and(|text| text == "=" || is_number(text))
+}
+
+/// Returns true for `< $x`, `< "x"` and `< 5`.
+fn may_be_compared(redirect: &Redirect) -> bool {
+    let RedirectionTarget::File(word) = &redirect.target else { return false };
+    let is_usual = matches!(redirect.mode, Mode::Read | Mode::Write) && !redirect.with_errors;
+    is_usual
+        && redirect.descriptor == u8::from(redirect.mode == Mode::Write)
+        && match word.parts.first() {
+            Some(WordPart::Bare(text)) => {
+                let number = text.strip_prefix('-').unwrap_or(text);
+                let number = number.strip_prefix('.').unwrap_or(number);
+                number.starts_with(|c: char| c.is_ascii_digit())
+            }
+            Some(WordPart::Escaped(_)) | None => false,
+            Some(_) => true,
+        }
 }
 
 /// Returns true for `> file`, and for `< file`.
