@@ -58,7 +58,10 @@ impl Generator {
         }
         if self.dice.chance(0.9 * probability) {
             if let Some(out) = self.way_out().filter(|_| self.dice.chance(0.2)) {
-                groups[0].1.push(line(out));
+                // The body of a loop has other ways out.
+                if !groups[0].0.starts_with("for") {
+                    groups[0].1.push(line(out));
+                }
             }
             let jumps = std::mem::take(&mut self.jumps);
             let leaves = std::mem::replace(&mut self.leaves, false);
