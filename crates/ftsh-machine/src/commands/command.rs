@@ -27,7 +27,6 @@ use crate::secrets::Secrets;
 use crate::size;
 use crate::tasks::{CommittingFiles, RunningCommand, Task, TaskState, Tasks};
 use crate::unwind::{Unwinder, holds_output};
-
 use crate::values::{Suspend, Value};
 use crate::variables::Variables;
 use ftsh_syntax::ast::{Name, Simple, Word, WordPart};
@@ -254,10 +253,10 @@ impl CommandRunner<'_> {
         };
         let message = match kind {
             FailureKind::NotFound => match self.suggestion(&error, &command.text) {
+                // A function or a builtin is nearer to a script than a program of the driver.
                 Some(meant) => {
-                    // A function or a builtin is nearer to a script than the driver's program.
-                    let message = error.message.split(", did you mean").next().unwrap_or_default();
-                    format!("{message}, did you mean `{meant}`?")
+                    let name = command.text.split(' ').next().unwrap_or_default();
+                    format!("{name}: not found along PATH, did you mean `{meant}`?")
                 }
                 None => error.message,
             },

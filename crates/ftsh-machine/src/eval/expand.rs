@@ -399,7 +399,8 @@ impl Expander<'_> {
         fields.split(&text)
     }
 
-    /// Returns the word of `${name:-word}` or `${name:+word}`, or the command of `$(name)`, if it takes the place of the variable.
+    /// Returns the word of `${name:-word}` or `${name:+word}`, or the command of `$(name)`, if it
+    /// takes the place of the variable.
     fn substituted<'w>(
         &self,
         variable: &'w VariableUse,

@@ -24,7 +24,7 @@ fn habit(name: &str) -> Option<&'static str> {
         "argv" | "args" | "ARGV" => "the arguments are `\"$@\"`, and `args` declares them",
         "argc" | "ARGC" => "the number of arguments is `$#`",
         "RANDOM" => "a random number is `random(0, 32767)`",
-        "SECONDS" => "the seconds since 1970 are `time()`, and those of a `try` are `$elapsed`",
+        "SECONDS" => "the seconds since 1970 are `now()`, and those of a `try` are `$elapsed`",
         "HOSTNAME" => "the name of the machine is `$(hostname)`",
         "UID" | "EUID" => "the number of the user is `$(id -u)`",
         "status" | "PIPESTATUS" | "pipestatus" => {

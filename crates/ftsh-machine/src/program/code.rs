@@ -109,8 +109,7 @@ pub(crate) enum Instruction {
     Keep,
     /// Ends a successful command begun by `Keep`.
     EndKeep,
-    /// Runs stages in parallel, then jumps.
-    /// A single stage is the group of a `$(…)`, whose changes of variables stay inside.
+    /// Runs stages in parallel, then jumps. A single stage is the group of a `$(…)`, whose changes of variables stay inside.
     Pipeline {
         /// Address of each stage; true if its standard error goes into the pipe too.
         stages: Arc<[(Address, bool)]>,
