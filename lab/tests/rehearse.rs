@@ -271,7 +271,7 @@ end
                 of all
     ----  ----  ------  ------------------------------------------------------------
        3     2     1.0  `wget http://a/b` ran out of time after 13.2 s, at the end
-                        of 1 h, 29 attempts in 1 h
+                        of 1 h, by `for` at line 1, 29 attempts in 1 h
        3     1     0.5  `wget http://a/b` exited with 1, 24 attempts in 56 min 47 s
 
     Commands
@@ -331,9 +331,10 @@ end
     59 min 46 s     2  try: attempt 1
     59 min 46 s     3  start: wget http://a/b
     1 h             3  failed: `wget http://a/b` ran out of time after 13.2 s, at
-                       the end of 1 h
+                       the end of 1 h, by `for` at line 1
     1 h             1  try gave up after 29 attempts in 1 h: `wget http://a/b` ran
-                       out of time after 13.2 s, at the end of 1 h
+                       out of time after 13.2 s, at the end of 1 h, by `for` at line
+                       1
     124 more rows in the middle: --table worst
 
     Changes that make no difference one could tell: line 1: for 1 h → 2 h, each 4
