@@ -96,7 +96,8 @@ fn masked(line: &str, numbers_vary: bool) -> String {
         (format!("{time}(?: {time})*( ago)?"), "TIME$1"),
         ("just now".to_owned(), "TIME ago"),
         (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?".to_owned(), "NOW"),
-        (r"\bat \d\d:\d\d:\d\d".to_owned(), "at CLOCK"),
+        // A time of the next day comes with its date.
+        (r"\bat (?:NOW|\d\d:\d\d:\d\d)".to_owned(), "at CLOCK"),
         (r"\b\d+ runs in".to_owned(), "N runs in"),
         (r"\[\d+\]|\bprocess \d+".to_owned(), "PID"),
         (r"\t\d+\.\d{3}\t\d+\.\d{3}\t".to_owned(), "\tSTART\tTIME\t"),
