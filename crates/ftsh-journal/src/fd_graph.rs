@@ -40,7 +40,8 @@ type FdTargets = [FdTarget; 10];
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FdGraph {
     tables: BTreeMap<IoId, FdTargets>,
-    relays: BTreeMap<OperationId, FdTargets>,
+    /// Targets that operations may change: those of relays, and output that is being taken back.
+    operations: BTreeMap<OperationId, FdTargets>,
     /// Inputs that the shell itself reads.
     queries: BTreeMap<OperationId, Reading>,
     replays: BTreeMap<SpoolId, SharedInput>,
@@ -96,7 +97,12 @@ impl FdGraph {
                 self.attempts.remove(io);
             }
             Effect::Relay { operation, io } => {
-                self.relays.insert(*operation, self.targets(*io));
+                self.operations.insert(*operation, self.targets(*io));
+            }
+            Effect::Query { operation, query: Query::TakeBack(io), .. } => {
+                let mut targets = FdTargets::default();
+                targets[1] = self.targets(*io)[1];
+                self.operations.insert(*operation, targets);
             }
             Effect::Query { operation, query, .. } => {
                 let from = match query {
@@ -109,7 +115,7 @@ impl FdGraph {
                 }
             }
             Effect::Abandon(operation) => {
-                self.relays.remove(operation);
+                self.operations.remove(operation);
                 self.queries.remove(operation);
             }
             Effect::DropSpool(replay) => {
@@ -141,7 +147,7 @@ impl FdGraph {
                 self.forget(*process);
             }
             Event::Done { operation, .. } => {
-                self.relays.remove(operation);
+                self.operations.remove(operation);
                 self.queries.remove(operation);
             }
             Event::Emptied { scope } => {
@@ -174,7 +180,7 @@ impl FdGraph {
                 }
             }
             Event::Done { operation, .. } => {
-                let targets = self.relays.get(operation);
+                let targets = self.operations.get(operation);
                 changed.buffers.extend(targets.into_iter().flatten().filter_map(FdTarget::buffer));
                 changed.inputs.extend(self.queries.get(operation));
             }
@@ -309,7 +315,7 @@ impl FdGraph {
                 | FdSource::BufferAppend(buffer)
                 | FdSource::Hold(buffer) => FdTarget::Buffer(*buffer),
                 FdSource::Relay { relay, .. } | FdSource::Tee { relay, .. } => {
-                    self.relays.get(relay).map_or(FdTarget::Elsewhere, |targets| targets[here])
+                    self.operations.get(relay).map_or(FdTarget::Elsewhere, |targets| targets[here])
                 }
                 FdSource::Descriptor(from) => targets[usize::from(*from)],
                 FdSource::Spool(replay) => {
@@ -352,5 +358,33 @@ impl Changed {
             self.buffers.extend(&command.buffers);
             self.inputs.extend(&command.inputs);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ftsh_machine::effect::Directory;
+    use ftsh_machine::event::Reply;
+
+    #[test]
+    fn output_taken_back_is_a_change_of_its_buffer() {
+        let (io, buffer, operation) = (IoId(1), BufferId(2), OperationId(4));
+        let create = FdSource::BufferCreate(buffer, "".into());
+        let mut graph = FdGraph::default();
+        graph.on_effect(&Effect::Open {
+            operation: OperationId(3),
+            io,
+            base: IoId::INHERITED,
+            directory: Directory::default(),
+            umask: None,
+            redirects: vec![FdChange { descriptor: 1, source: create }],
+        });
+        let (directory, query) = (Directory::default(), Query::TakeBack(io));
+        graph.on_effect(&Effect::Query { operation, directory, query });
+        let done = Event::Done { operation, result: Ok(Reply::Truth(true)) };
+        assert_eq!(graph.changed_by(&done).buffers, [buffer]);
+        graph.on_event(&done);
+        assert_eq!(graph.changed_by(&done), Changed::default());
     }
 }

@@ -32,8 +32,6 @@ pub(crate) struct Descriptors {
     pub(super) writers: BTreeMap<PipeId, usize>,
     pub(super) readers: BTreeMap<PipeId, usize>,
     pub(super) tables: BTreeMap<IoId, Table>,
-    /// Buffers that were cut since their content was reported.
-    pub(super) cut: BTreeSet<BufferId>,
     /// Dropped buffers that descriptors still lead to.
     dropped: BTreeSet<BufferId>,
     /// Buffers whose content is lost with the shell: outputs of attempts, and copies of a standard

@@ -38,10 +38,9 @@ impl Shell {
     }
 
     /// Returns the content of a buffer from an offset on.
-    pub fn written(&mut self, buffer: BufferId, from: u64) -> Option<BufferPart> {
-        let is_cut = self.descriptors.cut.remove(&buffer);
+    pub fn written(&self, buffer: BufferId, from: u64) -> Option<BufferPart> {
         let content = self.descriptors.content(buffer)?;
-        let is_known = |from: &usize| *from <= content.len() && !is_cut;
+        let is_known = |from: &usize| *from <= content.len();
         let from = usize::try_from(from).ok().filter(is_known).unwrap_or(0);
         Some(BufferPart { from: from as u64, bytes: content[from..].into() })
     }

@@ -93,10 +93,7 @@ impl Descriptors {
     fn cut(&mut self, io: IoId) {
         let content = match self.table(io).get(&1) {
             Some(DescriptorTarget::File(path)) => self.files.get_mut(path),
-            Some(DescriptorTarget::Buffer(buffer)) => {
-                self.cut.insert(*buffer);
-                self.buffers.get_mut(buffer)
-            }
+            Some(DescriptorTarget::Buffer(buffer)) => self.buffers.get_mut(buffer),
             Some(DescriptorTarget::StagedFile(draft)) => self.drafts.content(*draft),
             _ => None,
         };
