@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ftsh_machine::{Effect, Time};
+use ftsh_machine::{Effect, Event, Time};
 
 use super::branches::said;
 use super::{Judged, Oracle, Verdict};
@@ -39,6 +39,15 @@ impl Oracle for TakenBack {
                 }
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, _: Time, event: &Event) -> Verdict {
+        // The model keeps what a lost command had written to a buffer. A journal restores the
+        // buffer, and the command runs again.
+        if matches!(event, Event::Resumed { .. }) {
+            self.last.clear();
         }
         Ok(())
     }

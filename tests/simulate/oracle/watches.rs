@@ -71,7 +71,11 @@ impl Oracle for Watches {
                 self.judged.count("watch: memory");
                 self.breach(*scope);
             }
-            Event::Emptied { scope } => self.forget(*scope),
+            Event::Emptied { scope } => {
+                // A resumed run watches its scopes again, also those inside a scope that ends.
+                self.terminate(*scope);
+                self.forget(*scope);
+            }
             _ => {}
         }
         Ok(())

@@ -137,7 +137,10 @@ pub(super) fn inside(g: &mut Generator, depth: usize) -> Node {
     let mut body = vec![line(format!("cd {}", g.dice.pick(&["/", "deeper"])))];
     body.extend(g.body(jumps, depth));
     let mut groups = vec![(format!("in {directory}"), body)];
-    g.handle(&mut groups, 0.2, depth);
+    // Other statements in a `catch` could change the directory around the `in`.
+    if g.dice.chance(0.2) {
+        groups.push(("catch".into(), vec![line("ok")]));
+    }
     let redirects = if is_loop { String::new() } else { g.around() };
     let inside = Node::Block { promise: None, groups, redirects };
     let inside = if is_loop { block(format!("for {name} in 1 2"), vec![inside]) } else { inside };
