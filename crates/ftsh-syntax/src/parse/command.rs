@@ -23,13 +23,8 @@ impl Builder<'_> {
         if !is_inner || !matches!(first, Some("not" | "and" | "or")) {
             bashisms::command(&simple, &self.functions, self.text)?;
         }
-        if !simple.assignments.is_empty() {
-            self.names.get_or_init(|| Names::of(self.text)).check(
-                &simple,
-                &self.functions,
-                self.text,
-            )?;
-        }
+        let names = || self.names.get_or_init(|| Names::of(self.text));
+        meant::check_assignments(&simple, &self.functions, self.text, names)?;
         Ok(simple)
     }
 

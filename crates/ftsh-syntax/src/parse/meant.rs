@@ -160,55 +160,56 @@ impl<'s> Names<'s> {
         names
     }
 
-    /// Refuses `x=a b` in the script `text`, if the script reads `$x` and sets it nowhere else.
-    pub(super) fn check(
-        &self,
-        simple: &Simple,
-        functions: &HashSet<&str>,
-        text: &str,
-    ) -> Result<()> {
-        let Some(last) = simple.words.last() else { return Ok(()) };
-        for (name, value) in &simple.assignments {
-            let Some(begin) = literal::bare(value) else { continue };
-            let start = value.span.start - name.len() - 1;
-            if begin == "!" {
-                let negated = text[value.span.end..simple.span.end].trim_start();
-                let span = Span::new(start, simple.span.end);
-                let message = "`!` has parentheses in an assignment";
-                let error = SyntaxError::new(Slug::MisplacedSymbol, span, message);
-                return Err(Box::new(error.hint(hint!("write `{name}=(! {negated})`"))));
-            }
-            let command = &text[value.span.end..simple.span.end];
-            let span = Span::new(start, simple.span.end);
-            if let Some(element) = begin.strip_prefix('[').filter(|_| ends_list(last)) {
-                let words = format!("{element}{command}").replace([',', ']'], " ");
-                let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-                let error = SyntaxError::new(Slug::Array, span, "a list has no brackets");
-                return Err(Box::new(error.hint(hint!("write `list {name} in {words}`"))));
-            }
-            let reads = self.reads.get(&**name).copied().unwrap_or_default();
-            let is_text = |word| {
-                literal::bare(word)
-                    .is_some_and(|it| !it.contains(['-', '/', '.']) && !functions.contains(it))
-            };
-            if begin.is_empty()
-                || reads == 0
-                || !simple.words.iter().all(is_text)
-                || self.sets.get(&**name).is_some_and(|sets| *sets > 1)
-            {
-                continue;
-            }
-            let message =
-                format!("`{name}` would be set for the command `{}` only", command.trim());
-            let error = SyntaxError::new(Slug::AssignmentBlank, span, message);
-            let hint = hint!(
-                "a value with blanks has quotes: `{name}=\"{begin}{command}\"`; a variable for one \
-                 command only: `env {name}={begin}{command}`"
-            );
-            return Err(Box::new(error.hint(hint)));
-        }
-        Ok(())
+    fn is_read_and_set_once(&self, name: &str) -> bool {
+        self.reads.contains_key(name) && self.sets.get(name).is_none_or(|sets| *sets < 2)
     }
+}
+
+/// Refuses `x=a b` in the script `text`, if the script reads `$x` and sets it nowhere else.
+pub(super) fn check_assignments<'n>(
+    simple: &Simple,
+    functions: &HashSet<&str>,
+    text: &str,
+    names: impl Fn() -> &'n Names<'n>,
+) -> Result<()> {
+    let Some(last) = simple.words.last() else { return Ok(()) };
+    for (name, value) in &simple.assignments {
+        let Some(begin) = literal::bare(value) else { continue };
+        let start = value.span.start - name.len() - 1;
+        if begin == "!" {
+            let negated = text[value.span.end..simple.span.end].trim_start();
+            let span = Span::new(start, simple.span.end);
+            let message = "`!` has parentheses in an assignment";
+            let error = SyntaxError::new(Slug::MisplacedSymbol, span, message);
+            return Err(Box::new(error.hint(hint!("write `{name}=(! {negated})`"))));
+        }
+        let command = &text[value.span.end..simple.span.end];
+        let span = Span::new(start, simple.span.end);
+        if let Some(element) = begin.strip_prefix('[').filter(|_| ends_list(last)) {
+            let words = format!("{element}{command}").replace([',', ']'], " ");
+            let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+            let error = SyntaxError::new(Slug::Array, span, "a list has no brackets");
+            return Err(Box::new(error.hint(hint!("write `list {name} in {words}`"))));
+        }
+        let is_text = |word| {
+            literal::bare(word)
+                .is_some_and(|it| !it.contains(['-', '/', '.']) && !functions.contains(it))
+        };
+        if begin.is_empty()
+            || !simple.words.iter().all(is_text)
+            || !names().is_read_and_set_once(name)
+        {
+            continue;
+        }
+        let message = format!("`{name}` would be set for the command `{}` only", command.trim());
+        let error = SyntaxError::new(Slug::AssignmentBlank, span, message);
+        let hint = hint!(
+            "a value with blanks has quotes: `{name}=\"{begin}{command}\"`; a variable for one \
+             command only: `env {name}={begin}{command}`"
+        );
+        return Err(Box::new(error.hint(hint)));
+    }
+    Ok(())
 }
 
 /// Returns true for a last word like `2]`.

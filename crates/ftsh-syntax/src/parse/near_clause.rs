@@ -80,14 +80,21 @@ fn clause(words: &[Option<&str>]) -> Option<(String, usize)> {
         return Some(((*meant).to_owned(), 1));
     }
     let glued = first.replace(['-', '_'], "");
+    let pair = second.map(|second| format!("{first} {second}")).unwrap_or_default();
     for [one, two] in loop_clauses().map(|it| it.1).filter(|clause| clause[0] != "on") {
+        let is_glued = glued.strip_prefix(one) == Some(two);
+        // Only a phrase of nearly the same length has one difference.
+        let length = one.len() + 1 + two.len();
+        if !is_glued && length.abs_diff(pair.len()) > 1 {
+            continue;
+        }
         let phrase = format!("{one} {two}");
         let values = value(&phrase);
-        if glued == format!("{one}{two}") && values.contains(&(words.len() - 1)) {
+        if is_glued && values.contains(&(words.len() - 1)) {
             return Some((phrase, 1));
         }
-        if let Some(second) = second
-            && strsim::osa_distance(&phrase, &format!("{first} {second}")) == 1
+        if second.is_some()
+            && strsim::osa_distance(&phrase, &pair) == 1
             && values.contains(&(words.len() - 2))
         {
             return Some((phrase, 2));
