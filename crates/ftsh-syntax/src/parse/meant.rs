@@ -41,7 +41,7 @@ pub(super) fn check(simple: &Simple, functions: &HashSet<&str>, text: &str) -> R
     }
     if name == "set"
         && let Some(variable) = simple.words.get(1).and_then(literal::bare)
-        && (is_name(variable) || simple.words.len() > 2)
+        && (is_name(variable) || simple.words.len() > 2 && !takes_option(variable))
     {
         let flags = if is_name(variable) { "" } else { variable };
         let words = &simple.words[if flags.is_empty() { 1 } else { 2 }..];
@@ -71,6 +71,11 @@ pub(super) fn check(simple: &Simple, functions: &HashSet<&str>, text: &str) -> R
         return refuse(Slug::OtherShell, message, hint!("write `{rest}`"));
     }
     Ok(())
+}
+
+/// Returns true for flags of bash with the name of an option behind them, as in `-euo pipefail`.
+fn takes_option(flags: &str) -> bool {
+    !flags.starts_with("--") && flags.contains('o')
 }
 
 /// Returns the hint for a word of the language in no form of it.
