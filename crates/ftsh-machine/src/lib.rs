@@ -1,5 +1,31 @@
 //! The pure interpreter. The machine never blocks, reads no clock, opens no file and starts no
 //! process. Requests to the driver are [`Effect`]s, and their results are [`Event`]s.
+//!
+//! A program that embeds the language implements [`driver::Driver`], and calls [`driver::run`].
+//! `examples/embed.rs` is such a program. Without a driver, the same loop is:
+//!
+//! ```
+//! use ftsh_machine::event::CommandStatus;
+//! use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Output, Time};
+//!
+//! let script = ftsh_syntax::parse("hello", "hello world").expect("a script");
+//! let mut machine = Machine::new(&script, Vec::new(), Vec::new(), Config::default(), 1);
+//! machine.handle_timeout(Time::START);
+//! let outcome = loop {
+//!     match machine.poll_output() {
+//!         Output::Effect(Effect::Run(run)) => {
+//!             // A driver starts the command here. This command succeeds at once.
+//!             let (process, status) = (run.process, CommandStatus::Exited(0));
+//!             let event = Event::Exited { process, status, line: None, reader_gone: false };
+//!             machine.handle_event(Time::START, event);
+//!         }
+//!         Output::Effect(_) => {}
+//!         Output::Timeout(until) => machine.handle_timeout(until),
+//!         Output::Finished(outcome) => break outcome,
+//!     }
+//! };
+//! assert!(matches!(outcome, Outcome::Succeeded));
+//! ```
 
 #![forbid(unsafe_code)]
 

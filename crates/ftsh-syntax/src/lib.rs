@@ -1,4 +1,12 @@
 //! Parser and printer of scripts: source text to a syntax tree and back.
+//!
+//! ```
+//! let script = ftsh_syntax::parse("fetch", "try 3 times; fetch; end").expect("a script");
+//! assert_eq!(ftsh_syntax::print(&script), "try 3 times\n    fetch\nend\n");
+//! let errors = ftsh_syntax::parse("fetch", "try 3 tmes; fetch; end").expect_err("an error");
+//! let text = ftsh_syntax::diagnostic::render_all(&errors);
+//! assert!(text.contains("did you mean `times`?"), "{text}");
+//! ```
 
 #![forbid(unsafe_code)]
 
