@@ -56,6 +56,7 @@ mod next_start;
 mod once;
 mod out_of_memory;
 mod packaging;
+mod pages;
 mod pipelines;
 mod prefix;
 mod preview;
