@@ -168,7 +168,7 @@ fn hedge_a_slow_mirror() {
 
 #[test]
 fn a_copy_that_goes_on_where_it_stopped() {
-    let recipe = Recipe::new("A copy that goes on where it stopped");
+    let recipe = Recipe::new("A copy that continues where it stopped");
     let finished = recipe.program("rsync", &fails(3, "")).args(&["from", "to"]).success();
     assert_eq!(count(&finished, "calls", "rsync -a --partial --timeout=60 from to"), 4);
 }

@@ -173,7 +173,7 @@ fn a_job_that_a_reboot_interrupts() {
 fn a_service_that_goes_on() {
     let recipe = |run: Ftsh| {
         let rsync = format!("case $2 in b:*) {STAYS};; esac");
-        Recipe::of("A service that goes on", run).program("rsync", &rsync)
+        Recipe::of("A service that resumes", run).program("rsync", &rsync)
     };
     let finished = twice(recipe, Ftsh::new());
     assert_eq!(count(&finished, "calls", "rsync -a b:/srv/ /backup/b/"), 2);

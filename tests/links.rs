@@ -16,7 +16,7 @@ use crate::tidy::{assert_none, texts};
 const OF_THE_FORGE: [&str; 2] = ["CODE_OF_CONDUCT.md", "RELEASE-CHECKLIST.md"];
 
 /// Pages of the book outside of `docs/`.
-const OTHERS: [&str; 6] = [
+pub(crate) const OTHERS: [&str; 6] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -31,7 +31,7 @@ fn read(path: &str) -> String {
 }
 
 /// Returns the lines of a document outside of its code blocks.
-fn prose(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut is_code = false;
     text.lines().filter(move |line| {
         let is_fence = line.trim_start().starts_with("```");

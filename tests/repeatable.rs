@@ -99,7 +99,7 @@ const RECIPES: [CookbookRecipe; 21] = [
         files: &[],
     },
     CookbookRecipe {
-        heading: "A copy that goes on where it stopped",
+        heading: "A copy that continues where it stopped",
         args: &["from", "to"],
         programs: &[("rsync", "cp $4 $5")],
         files: &[("from", "data\n")],

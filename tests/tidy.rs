@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::links::{OTHERS, prose};
+use crate::support::documents;
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -43,11 +46,12 @@ fn sources(folder: &str) -> Vec<Text> {
     sources
 }
 
-/// Returns the sources of all crates without their tests.
+/// Returns the sources of all crates without their tests and examples.
 pub(crate) fn code() -> Vec<Text> {
     let mut code = sources("src");
     code.extend(sources("crates"));
-    code.retain(|(name, _)| !name.ends_with("/tests.rs") && !name.contains("/tests/"));
+    let others = ["/tests.rs", "/tests/", "/examples/"];
+    code.retain(|(name, _)| !others.iter().any(|it| name.contains(it)));
     for (_, text) in &mut code {
         if let Some(tests) = text.find("#[cfg(test)]\nmod tests {") {
             text.truncate(tests);
@@ -191,6 +195,68 @@ fn the_readme_is_short() {
     const MAX_BYTES: usize = 7168;
     let length = read("README.md").len();
     assert!(length <= MAX_BYTES, "README.md has {length} bytes of {MAX_BYTES}");
+}
+
+/// Documents whose words are not checked: a record of the past, a page that is generated from files
+/// of a crate, and a page that is not rewritten yet.
+const UNCHECKED: [&str; 3] =
+    ["CHANGELOG.md", "docs/reference/errors.md", "docs/reference/language.md"];
+
+/// Phrases that need a second reading, each with the words to write instead. The table in
+/// CONTRIBUTING.md explains the rules.
+const UNCLEAR: [(&str, &str); 14] = [
+    (
+        r"\b(page|section|table|guide|reference|chapter|cookbook|glossary|manual)s? (has|have)\b",
+        "lists, describes, shows",
+    ),
+    (r"\]\([^)]*\) (has|have)\b", "lists, describes, shows"),
+    (r"\bbeside\b", "next to, compared with, at the same time as"),
+    (r"\bblanks?\b", "space"),
+    (r"\b(go|goes|went) on\b", "continue, resume"),
+    (r"\btakes? place\b|\bstands? (before|behind|in|at|there)\b", "happens, comes first"),
+    (r"\bkeeps? (its|their) place\b", "counts, stays"),
+    (r"\bends? (with|by) (status )?\d", "exits with"),
+    (r"\bmakes? no\b|\bnone stay\b|\bneedn't\b", "a verb with `not`"),
+    (
+        r"\bbut for\b|\bwill do\b|\bin silence\b|\bas you like\b|\bsays? so\b|\bdo(es)? so too\b",
+        "the usual phrase",
+    ),
+    (r"\bmend(s|ed|ing)?\b|\bnobody knows\b|\bmust bear\b|\bat the begin\b", "the usual phrase"),
+    (
+        r"\bto be had\b|\bsuch a one\b|\bby turns\b|\bfor good\b|\bbe it\b|\banew\b|\bis told\b",
+        "the usual phrase",
+    ),
+    (
+        r"\ball the same\b|\bother way round\b|\bcomes? to nothing\b|\bwhat else\b",
+        "the usual phrase",
+    ),
+    (r"\bcancelled\b|\bcancelling\b|\bbehaviour\b", "American spelling"),
+];
+
+/// Documents use the phrases of the field. What a check cannot find is in CONTRIBUTING.md.
+#[test]
+fn documents_need_no_second_reading() {
+    let code = regex::Regex::new("`[^`]*`").expect("a pattern");
+    let unclear = UNCLEAR.map(|(pattern, instead)| {
+        (regex::Regex::new(&format!("(?i){pattern}")).expect("a pattern"), instead)
+    });
+    let mut problems = Vec::new();
+    for document in documents::below("docs").into_iter().chain(OTHERS.map(str::to_owned)) {
+        if UNCHECKED.contains(&document.as_str()) {
+            continue;
+        }
+        for line in prose(&read(&document)) {
+            let line = code.replace_all(line, "code");
+            for (pattern, instead) in &unclear {
+                problems.extend(
+                    pattern
+                        .find(&line)
+                        .map(|found| format!("{document}: `{}`: write: {instead}", found.as_str())),
+                );
+            }
+        }
+    }
+    assert_none(&problems);
 }
 
 /// Returns the blocks of a text between a line that `begins` and its closing line.

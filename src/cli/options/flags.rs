@@ -84,7 +84,7 @@ pub struct Flags {
     /// Check the script for errors and likely mistakes; run nothing
     #[arg(short = 'n')]
     pub check: bool,
-    /// With -n: end with status 1 if there are warnings, except for missing programs
+    /// With -n: exit with status 1 if there are warnings, except for missing programs
     #[arg(long)]
     pub strict: bool,
     /// Print the formatted script; run nothing

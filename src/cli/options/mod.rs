@@ -125,8 +125,8 @@ pub fn environment() -> Vec<(String, String)> {
         let setting = setting(names(option).first()?)?;
         let private = if setting.is_private { "; not for shells that a script starts" } else { "" };
         let is_repeated = matches!(option.get_action(), ArgAction::Append);
-        let blanks = if is_repeated { ", with blanks between" } else { "" };
-        Some((assignment(option)?, format!("as {}{blanks}{private}", setting.option)))
+        let spaces = if is_repeated { ", with spaces between" } else { "" };
+        Some((assignment(option)?, format!("as {}{spaces}{private}", setting.option)))
     });
     let others = WITHOUT_OPTION.into_iter().map(|(name, meaning)| (name.into(), meaning.into()));
     of_options.chain(others).collect()
