@@ -14,7 +14,8 @@
   // end of generated
 
   // Places where a command begins, and where a word ends.
-  const START = '(?:^|[;|])[ \\t]*';
+  const LINE = '(?:^|[;|])[ \\t]*(?:try|limit|for(?:any|all)?|in)[ \\t][^;\\n]*[ \\t]--';
+  const START = `(?:^|[;|]|(?<=${LINE})(?=[ \\t]))[ \\t]*`;
   const END = '(?![^\\s;|<>&])';
   const whole = (words) => `(?:${words})${END}`;
 
@@ -87,6 +88,8 @@
       ...parts,
     ];
     group.contains = [...symbols, ...expression];
+    // A command goes on behind `--`.
+    const dashes = { className: 'type', begin: /(?<!by[ \t])(?<=[ \t])--(?=[ \t]+[^\s;#])/, endsParent: true };
     // Head of a structure: its keyword, and the words that have a meaning in such heads.
     const head = (keyword, words, contains, end = /(?=[;|])|$/) => ({
       begin: `${START}(?=${whole(keyword)})`,
@@ -101,13 +104,14 @@
     const CONDITION_END = /(?=;|(?<!\|)\|(?!\|))|$/;
     const condition = [...symbols, ...expression];
     const statements = [
-      head('try', TRY_WORDS, condition, CONDITION_END),
-      head('limit(?=[ \\t]+["\']?(?:\\$|[0-9.]+[ \\t]*[A-Za-z]))', TRY_WORDS, condition, CONDITION_END),
-      head('forany', `${FORANY_CLAUSES}|in`, [...counting, ...expression]),
-      head('forall', `${FORALL_CLAUSES}|in`, [...counting, ...expression]),
-      head('for', 'in', [...counting, ...expression]),
+      head('try', TRY_WORDS, [dashes, ...condition], CONDITION_END),
+      head('limit(?=[ \\t]+["\']?(?:\\$|[0-9.]+[ \\t]*[A-Za-z]))', TRY_WORDS, [dashes, ...condition], CONDITION_END),
+      head('forany', `${FORANY_CLAUSES}|in`, [dashes, ...counting, ...expression]),
+      head('forall', `${FORALL_CLAUSES}|in`, [dashes, ...counting, ...expression]),
+      head('for', 'in', [dashes, ...counting, ...expression]),
       head('else[ \\t]+if|if|while|return|shift|else', '', condition, CONDITION_END),
-      head('case|in(?=[ \\t]+[^ \\t;|<>&#])', '', expression),
+      head('case', '', expression),
+      head('in(?=[ \\t]+[^ \\t;|<>&#])', '', [dashes, ...expression]),
       head('catch|end|when|function', '', parts),
       head('(?:finally|break|continue)(?=[ \\t]*(?:$|[;#\\r]))', '', parts),
       head('channel', CHANNEL_WORDS, parts),

@@ -80,18 +80,18 @@ module.exports = grammar({
         'try',
         optional(alias($._first_limit, $.limit)),
         repeat($._try_clause),
-        $.block,
-        $._handled,
+        choice($._line_form, seq($.block, $._handled)),
       ),
     within: ($) =>
       seq(
         'limit',
         $.duration,
         repeat(choice($._watch_clause, seq('signal', $._expression))),
-        $.block,
-        $._handled,
+        choice($._line_form, seq($.block, $._handled)),
       ),
-    in: ($) => seq('in', $._expression, $.block, $._handled),
+    in: ($) => seq('in', $._expression, choice($._line_form, seq($.block, $._handled))),
+    // A structure around one command, on one line.
+    _line_form: ($) => seq('--', choice($.assignment, $._pipeline)),
     _handled: ($) => seq(optional($.catch), optional($.finally), $._close),
     catch: ($) => seq('catch', $.block),
     finally: ($) => seq(alias($._finally, 'finally'), $.block),
@@ -107,9 +107,9 @@ module.exports = grammar({
 
     for: ($) =>
       choice(
-        seq('for', $._list, $.block, $._handled),
-        seq('forany', $._list, repeat($._forany_clause), $.block, $._handled),
-        seq('forall', $._list, repeat($._forall_clause), $.block, $._handled),
+        seq('for', $._list, choice($._line_form, seq($.block, $._handled))),
+        seq('forany', $._list, repeat($._forany_clause), choice($._line_form, seq($.block, $._handled))),
+        seq('forall', $._list, repeat($._forall_clause), choice($._line_form, seq($.block, $._handled))),
       ),
     _list: ($) =>
       seq(

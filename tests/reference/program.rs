@@ -201,6 +201,7 @@ impl Random {
                 Command::List(self.name(), added, false)
             }
             0 if self.rng.random_bool(0.2) => Command::Where,
+            1 if self.rng.random_bool(0.2) => Command::Line(self.name(), self.list(), self.words()),
             0..4 => Command::Echo(self.words()),
             4 if self.rng.random_bool(0.3) => {
                 Command::Keep(Box::new(Command::Status(self.of(&[0, 1, 3]))))

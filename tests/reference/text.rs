@@ -115,6 +115,9 @@ pub(super) fn command(one: &Command) -> String {
             )
         }
         Command::In(body) => format!("in $top/{DIRECTORY}\n{}end", block(body)),
+        Command::Line(name, words, printed) => {
+            format!("limit 1 hour -- for {name} in{} -- echo{}", list(words), list(printed))
+        }
         Command::Where => format!("echo ${{ends($PWD, \"/{DIRECTORY}\")}}"),
         Command::Capture(inside, name, append) => {
             let arrow = if *append { "->>" } else { "->" };

@@ -74,6 +74,8 @@ pub(super) enum Command {
     In(Block),
     /// A structure with `catch` and `finally`.
     Handled(Box<Command>, Option<Block>, Option<Block>),
+    /// `limit 1 hour -- for name in words -- echo words`
+    Line(Name, Vec<Word>, Vec<Word>),
     /// Prints if the directory is that of `in`.
     Where,
     /// A group with its output in a variable, or added to it.

@@ -20,7 +20,7 @@ const CONSTRUCTS: &str = "
     grouped grouped-in-order tagged
     accept keep
     list list-add ${l[@]} ${l[1]} ${l[2..]}
-    in try limit structure-catches function-catches catch finally try-for try-for-joined try-times try-every try-each try-usual try-stalled try-memory try-backoff try-while
+    in lines one-line try limit structure-catches function-catches catch finally try-for try-for-joined try-times try-every try-each try-usual try-stalled try-memory try-backoff try-while
     try-atomic try-atomic-in loop-atomic-in from-input from-input-by try-same-input try-signal try-through channel channel-at-most channel-rate channel-budget channel-breaker
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
@@ -100,6 +100,7 @@ impl Walk<'_> {
             self.is("around-block");
             self.redirects(&command.redirects);
         }
+        self.is(if command.one_line { "one-line" } else { "lines" });
         match &command.kind {
             CommandKind::Comment { .. } => {}
             // A declaration is not executed.

@@ -7,7 +7,7 @@ use super::files::{self, Wanted};
 use super::help;
 use super::known::SessionSnapshot;
 use super::lexemes::{TokenPart, assigned};
-use super::tokens::{ARGS, Role, ScriptToken, Tokens, USE, is_head, scan};
+use super::tokens::{ARGS, DASHES, Role, ScriptToken, Tokens, USE, is_head, scan};
 use ftsh_machine::builtins;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::ArgumentKind;
@@ -149,7 +149,8 @@ impl<'a> CompletionContext<'a> {
         let ends = |token: &ScriptToken| {
             let is_pipe =
                 token.role == Role::Symbol && self.text[token.range.clone()].starts_with('|');
-            token.role == Role::Separator || is_pipe
+            let is_dashes = token.role == Role::Clause && &self.text[token.range.clone()] == DASHES;
+            token.role == Role::Separator || is_pipe || is_dashes
         };
         let start = tokens.iter().rposition(ends).map_or(0, |at| at + 1);
         tokens[start..].iter().map(|it| (&self.text[it.range.clone()], it.role)).collect()

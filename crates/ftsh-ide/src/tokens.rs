@@ -18,6 +18,8 @@ use ftsh_syntax::vocabulary::{
 
 /// Word that begins the declaration of a script's arguments.
 pub(crate) const ARGS: &str = "args";
+/// Word between the head of a structure and its command, on one line.
+pub(crate) const DASHES: &str = "--";
 /// Keyword before a file with functions and channels.
 pub(crate) const USE: &str = "use";
 
@@ -284,6 +286,12 @@ impl<'t> TokenScanner<'t> {
             self.head = Some("=");
             return Role::Assignment(length);
         }
+        if !self.at_start && word == DASHES && self.begins_command() {
+            // The structure needs no `end`.
+            self.found.open.pop();
+            (self.at_start, self.head) = (true, None);
+            return Role::Clause;
+        }
         if !self.at_start {
             return if self.is_question(word) { Role::Command } else { self.role_inside(word) };
         }
@@ -432,6 +440,15 @@ impl<'t> TokenScanner<'t> {
             (Some(name), Some(second)) => is_name(name) && "in".starts_with(second),
             (None, _) => false,
         }
+    }
+
+    /// Returns true if the `--` at the current position stands between a head and a command.
+    fn begins_command(&self) -> bool {
+        let rest = &self.rest()[DASHES.len()..];
+        let is_head = |head| is_loop(head) || matches!(head, "try" | "limit" | "in");
+        let begins = rest.starts_with([' ', '\t', '\\']) && !self.ends_after(DASHES);
+        let is_free = self.asks == 0 && self.depth == 0 && !self.is_after("by");
+        self.head.is_some_and(is_head) && is_free && begins
     }
 
     /// Returns true if a word at the current position ends its command.

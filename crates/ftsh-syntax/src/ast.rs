@@ -89,6 +89,8 @@ pub struct Command {
     pub kind: CommandKind,
     /// Redirections after the `end` of a structure.
     pub redirects: Vec<Redirect>,
+    /// True for a structure on one line, `try 3 times -- command`, with one command in its body.
+    pub one_line: bool,
 }
 
 impl Command {

@@ -114,6 +114,11 @@ impl Printer {
             self.text.push('\n');
         }
         self.begin_line();
+        self.content(command, tasks);
+    }
+
+    /// Prints a command without its layout.
+    fn content<'t>(&mut self, command: &'t Command, tasks: &mut Vec<PrintTask<'t>>) {
         match &command.kind {
             CommandKind::Comment { text, .. } => {
                 self.text.push('#');
@@ -167,6 +172,26 @@ impl Printer {
 
     /// Prints the head of a structure, and pushes the rest as tasks.
     fn structure<'t>(&mut self, command: &'t Command, tasks: &mut Vec<PrintTask<'t>>) {
+        if command.one_line {
+            let body = match &command.kind {
+                CommandKind::Try(head) => {
+                    self.try_head(head);
+                    &head.body
+                }
+                CommandKind::For(head) => {
+                    self.for_head(head);
+                    &head.body
+                }
+                CommandKind::In { directory, body } => {
+                    self.keyword("in", Some(directory));
+                    body
+                }
+                _ => return,
+            };
+            self.text.push_str(" -- ");
+            self.content(&body.commands[0], tasks);
+            return self.redirects(&command.redirects);
+        }
         tasks.push(PrintTask::End(&command.redirects));
         self.head(&command.kind, tasks);
         self.depth += 1;

@@ -28,6 +28,10 @@
 ; generated: loop-clauses
 (for ["in order" "hedge after" "atomic in" "at most" "at least" "keep going" "finish running" "output grouped" "output tagged" "retry lost" "once in" "while free" "while load" "on slurm" "on ssh" "usual" "or"] @type)
 ; end of generated
+(try "--" @type)
+(within "--" @type)
+(in "--" @type)
+(for "--" @type)
 (list ["in" "add"] @type)
 (channel ["at most" "rate" "per" "budget" "breaker" "failures" "failure"] @type)
 (try (duration (unit) @type))

@@ -79,6 +79,8 @@ syn match ftshRuleName contained "\%(channel\s\+\)\@40<=\h\w*"
 
 " Where commands end. What may go on behind these ends says `extend`.
 let s:ends = 'skip="\\$" end="\ze[;|]" end="$" keepend'
+" A command behind `--`.
+let s:dashes = 'matchgroup=ftshIn end="\%(\<by[ \t]\)\@3<![ \t]\@1<=--\ze[ \t]\+[^ \t;#]" matchgroup=NONE '
 " A condition goes on behind `||`.
 let s:condition_ends = 'skip="\\$\|||" end="\ze[;|]" end="$" keepend'
 
@@ -90,12 +92,13 @@ syn match ftshBuiltin "\%(local\|export\)\ze[ \t]\+\h\w*=" nextgroup=ftshDeclare
 exe 'syn region ftshDeclared contained start="[ \t]" ' . s:ends . ' contains=@ftshExpression,ftshCalculator'
 exe 'syn region ftshCommandRest contained start="[^;|]" ' . s:ends . ' contains=@ftshParts'
 syn match ftshAlone "\%(break\|continue\|finally\)\ze\s*\%($\|[;#\r]\)"
-exe 'syn region ftshTry matchgroup=ftshKeyword start="\%(try\ze\%([ \t\r;|<>&]\|$\)\|limit\ze[ \t]\+[\x22\x27]\?\%(\$\|[0-9.]\+[ \t]*\a\)\)" matchgroup=NONE ' . s:condition_ends . ' contains=@ftshExpression,@ftshSymbols,ftshTryClause,ftshTryName'
-exe 'syn region ftshFor matchgroup=ftshKeyword start="for\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshCounting,ftshIn'
-exe 'syn region ftshForAny matchgroup=ftshKeyword start="forany\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshCounting,ftshIn,ftshAnyClause'
-exe 'syn region ftshForAll matchgroup=ftshKeyword start="forall\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshCounting,ftshIn,ftshAllClause'
+exe 'syn region ftshTry matchgroup=ftshKeyword start="\%(try\ze\%([ \t\r;|<>&]\|$\)\|limit\ze[ \t]\+[\x22\x27]\?\%(\$\|[0-9.]\+[ \t]*\a\)\)" matchgroup=NONE ' . s:dashes . s:condition_ends . ' contains=@ftshExpression,@ftshSymbols,ftshTryClause,ftshTryName'
+exe 'syn region ftshFor matchgroup=ftshKeyword start="for\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:dashes . s:ends . ' contains=@ftshExpression,ftshCounting,ftshIn'
+exe 'syn region ftshForAny matchgroup=ftshKeyword start="forany\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:dashes . s:ends . ' contains=@ftshExpression,ftshCounting,ftshIn,ftshAnyClause'
+exe 'syn region ftshForAll matchgroup=ftshKeyword start="forall\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:dashes . s:ends . ' contains=@ftshExpression,ftshCounting,ftshIn,ftshAllClause'
 exe 'syn region ftshCondition matchgroup=ftshKeyword start="\%(if\|while\|return\|shift\|else\s\+if\|else\)\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:condition_ends . ' contains=@ftshExpression,@ftshSymbols'
-exe 'syn region ftshCondition matchgroup=ftshKeyword start="\%(case\|in\%([ \t]\+[^ \t;|<>&#]\)\@=\)\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression'
+exe 'syn region ftshCondition matchgroup=ftshKeyword start="case\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression'
+exe 'syn region ftshCondition matchgroup=ftshKeyword start="in\%([ \t]\+[^ \t;|<>&#]\)\@=" matchgroup=NONE ' . s:dashes . s:ends . ' contains=@ftshExpression'
 exe 'syn region ftshPlainHead matchgroup=ftshKeyword start="\%(catch\|end\|when\|function\)\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshParts'
 exe 'syn region ftshChannel matchgroup=ftshKeyword start="channel\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshParts,ftshRule,ftshRuleName'
 " Options of a script may have a `|` before a dash.

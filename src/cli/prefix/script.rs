@@ -214,5 +214,5 @@ fn pipeline(simple: Simple) -> Command {
 }
 
 fn plain(kind: CommandKind) -> Command {
-    Command { span: Span::default(), gap: false, kind, redirects: Vec::new() }
+    Command { span: Span::default(), gap: false, kind, redirects: Vec::new(), one_line: false }
 }

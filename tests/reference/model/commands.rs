@@ -150,6 +150,10 @@ impl Model<'_> {
                 self.is_inside = before;
                 result
             }
+            Command::Line(name, words, printed) => {
+                let body = vec![Command::Echo(printed.clone())];
+                self.limit(&vec![Command::For(name, words.clone(), body)], None)
+            }
             Command::Where => {
                 self.print(&format!("{}\n", self.is_inside));
                 Ok(())

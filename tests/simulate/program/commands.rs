@@ -22,6 +22,11 @@ pub(super) const COMMANDS: &[(u32, Make)] = &[
     (2, |g| format!("export {}=exported", g.variable())),
     (2, |g| format!("export {}={}", g.variable(), g.number(2))),
     (1, |g| format!("unset {}", g.variable())),
+    (2, |g| {
+        let head = *g.dice.pick(&["limit $limit", "for z in 1 2", "forall z in a b", "in /here"]);
+        let inner = g.maybe(0.3, |_| "limit 1 minute -- ".into());
+        format!("{head} -- {inner}{}", g.simple())
+    }),
     (2, |g| format!("cd {}", g.dice.pick(&["/", "/here", "there", ""]))),
     (2, |g| format!("pwd{}", g.redirects())),
     (1, |g| {

@@ -62,7 +62,8 @@ fn item(
     end: Option<usize>,
 ) -> Option<Item> {
     let keyword = &text[token.range.clone()];
-    if token.role != Role::Keyword {
+    // A structure on one line has no `end`.
+    if token.role != Role::Keyword || end.is_none() && keyword != "channel" {
         return None;
     }
     let rest = &scanned.all[index + 1..];

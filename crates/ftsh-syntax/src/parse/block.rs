@@ -1,6 +1,7 @@
 //! Matching of heads of structures with their `end`s, on a stack.
 
 mod case;
+mod one_line;
 
 use std::collections::HashMap;
 
@@ -29,6 +30,8 @@ pub(super) struct LineLayout {
     pub(super) gap: bool,
     /// Indentation, if the command is the first on its line.
     pub(super) indent: Option<usize>,
+    /// True if a `--` ends the head of a structure on one line.
+    pub(super) has_dashes: bool,
 }
 
 /// Open structures with their content so far.
@@ -66,6 +69,8 @@ struct OpenStructure {
     parts: Parts,
     /// Position of the block among the candidates.
     candidates: usize,
+    /// True if a `--` follows the head, before the only command.
+    one_line: bool,
     /// Pipeline before the structure, if a `|` precedes the structure.
     before: Option<Before>,
 }
@@ -119,6 +124,30 @@ impl Blocks {
         self.has_begun = true;
         let is_head = |kind: &_| matches!(kind, CommandKind::Args(_) | CommandKind::Use(_));
         self.is_past_head |= !matches!(&line, ParsedLine::Command(kind) if is_head(kind));
+        let awaited = self.awaits_command();
+        match line {
+            ParsedLine::Head(head @ (HeadLine::Try(_) | HeadLine::For(_) | HeadLine::In(_)))
+                if layout.has_dashes =>
+            {
+                let depth = self.frames.len();
+                self.open(head, layout, None);
+                if self.frames.len() > depth {
+                    self.frames[depth].one_line = true;
+                }
+                return;
+            }
+            ParsedLine::Command(
+                kind @ (CommandKind::Pipeline(_) | CommandKind::Assign { local: false, .. }),
+            ) if awaited && !layout.has_dashes => {
+                self.push(kind, layout, Vec::new());
+                return self.end_lines(layout);
+            }
+            _ if awaited || layout.has_dashes => {
+                self.errors.push(one_line::no_command(layout.span));
+                self.drop_lines();
+            }
+            _ => {}
+        }
         match line {
             ParsedLine::Command(kind) => {
                 let local = matches!(kind, CommandKind::Assign { local: true, .. });
@@ -183,6 +212,7 @@ impl Blocks {
     /// Adds the error of a line that does not parse, and counts its heads and `end`s.
     pub(super) fn broken(&mut self, line: &str, error: SyntaxError, layout: LineLayout) {
         self.has_begun = true;
+        self.drop_lines();
         self.errors.push(error);
         let known = self.errors.len();
         let word = first_word(line);
@@ -210,7 +240,7 @@ impl Blocks {
             "esac" => self.end_foreign(&["case"], layout),
             "}" => self.end_foreign(&["function", "case"], layout),
             _ => {
-                if let Some(keyword) = opened(line) {
+                if let Some(keyword) = opened(line).filter(|_| !line.contains(" -- ")) {
                     self.open(HeadLine::Broken(keyword), layout, None);
                 }
             }
@@ -259,7 +289,7 @@ impl Blocks {
         self.candidates.add(&kind);
         let commands = self.commands();
         let gap = layout.gap && !commands.is_empty();
-        commands.push(Command { span: layout.span, gap, kind, redirects });
+        commands.push(Command { span: layout.span, gap, kind, redirects, one_line: false });
     }
 
     /// Adds a line of a pipeline that begins at `first`, after the stages `before`.
@@ -270,7 +300,7 @@ impl Blocks {
             return self.push(CommandKind::Pipeline(Pipeline { stages }), first, Vec::new());
         };
         let indent = layout.indent.filter(|_| piped.on_one_line);
-        let layout = LineLayout { span, gap: false, indent };
+        let layout = LineLayout { span, indent, ..LineLayout::default() };
         self.open(head, layout, Some(Before { stages, layout: first }));
     }
 
@@ -297,6 +327,7 @@ impl Blocks {
             structure,
             parts: Parts::default(),
             candidates: self.candidates.end(),
+            one_line: false,
             before,
         });
     }
@@ -438,7 +469,8 @@ impl Blocks {
         let Before { mut stages, layout: first } =
             frame.before.unwrap_or(Before { stages: Vec::new(), layout: frame.layout });
         let span = frame.layout.span;
-        let structure = Command { span, gap: false, kind, redirects: end.redirects };
+        let structure =
+            Command { span, gap: false, kind, redirects: end.redirects, one_line: false };
         let kind = StageKind::Structure(Block { commands: vec![structure] });
         stages.push(Stage { kind, pipe_errors });
         self.piped(after, stages, first, layout);

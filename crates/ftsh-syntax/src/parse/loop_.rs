@@ -3,7 +3,7 @@
 use super::builder::Builder;
 use super::duration::check_count;
 use super::{Pair, Result, Rule, bashisms, literal, near_clause};
-use crate::ast::{Block, Duration, Expr, ExprKind, For, ForKind, Input};
+use crate::ast::{Block, Duration, Expr, ExprKind, For, ForKind, Input, Word, WordPart};
 use crate::clauses::{ForAllClauses, ForAnyClauses, LoopRow, On, OutputMode};
 use crate::engine::EngineId;
 use crate::error::SyntaxError;
@@ -208,7 +208,15 @@ impl Builder<'_> {
         if inner.next().is_none() {
             return Ok(Input { span, by: None });
         }
-        let by = inner.next().map(|by| self.expr(by)).transpose()?;
+        let by = inner.next().map(|by| match by.as_rule() {
+            Rule::dashes => {
+                let (span, parts) = (self.span(&by), [WordPart::Bare(by.as_str().to_owned())]);
+                let word = Word { span, parts: parts.into_iter().collect() };
+                Ok(Expr { span, kind: ExprKind::Word(word) })
+            }
+            _ => self.expr(by),
+        });
+        let by = by.transpose()?;
         match by {
             Some(by) if literal::expr(&by).is_none_or(|text| !text.is_empty()) => {
                 Ok(Input { span, by: Some(by) })

@@ -135,6 +135,10 @@ impl<'s> ScriptReader<'s> {
                 Rule::spacing => parsed.layout = layout(pair.as_str(), self.fresh),
                 Rule::comment => parsed.comment = Some(pair),
                 Rule::terminator => line_ends = pair.as_str() != ";",
+                Rule::dashes => {
+                    line_ends = false;
+                    parsed.layout.has_dashes = true;
+                }
                 _ => parsed.statement = Some(pair),
             }
         }
@@ -237,6 +241,7 @@ fn layout(spacing: &str, fresh: bool) -> LineLayout {
         span: Span::default(),
         gap: lines.skip(skip).any(|line| line.trim_matches([' ', '\t', '\r']).is_empty()),
         indent: first_on_line.then(|| indentation(last)),
+        has_dashes: false,
     }
 }
 

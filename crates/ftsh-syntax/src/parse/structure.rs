@@ -53,7 +53,8 @@ impl Structure {
             structure if !is_handled => return structure.with(body),
             structure => structure,
         };
-        let command = |kind| Command { span, gap: false, kind, redirects: Vec::new() };
+        let command =
+            |kind| Command { span, gap: false, kind, redirects: Vec::new(), one_line: false };
         let handled = |around, body| {
             let head = Try { around: Some(around), ..Try::once(span.end) };
             CommandKind::Try(Box::new(Try { body, catch, finally, ..head }))

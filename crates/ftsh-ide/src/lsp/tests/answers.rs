@@ -333,6 +333,7 @@ fn the_outline_ends_where_structures_end() {
         each(&script.body, &mut |command| {
             use CommandKind::{Channel, For, Function, Try};
             let is_head = match &command.kind {
+                _ if command.one_line => false,
                 Channel(_) | For(_) | Function { .. } => true,
                 Try(details) => details.around.is_none(),
                 _ => false,

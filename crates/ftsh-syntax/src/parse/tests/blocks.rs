@@ -65,3 +65,50 @@ fn parts_of_blocks_have_an_order() {
         assert_eq!(errors.matches("error[").count(), 1, "{errors}");
     }
 }
+
+#[test]
+fn structures_around_one_command_stand_on_one_line() {
+    for text in [
+        "try 3 times -- curl $url",
+        "try for 5 minutes while $error_code == 75 -- sendmail -q",
+        "limit 5 minutes signal INT -- make -j --",
+        "for x in a b -- echo -- $x",
+        "for x in a -- y=$x",
+        "for x in 1 .to. 3 + 1 -- echo $x",
+        "forany m in a b hedge after 2 seconds -- curl $m | tar x > log",
+        "forall h in a b at most 2 -- ssh $h true < input > log 2>&1",
+        "forall f from input at most 8 -- flac $f",
+        "in build -- make > log",
+        "limit 5 minutes -- try 3 times atomic in /srv -- in build -- make > log",
+        "for x in \"--\" -- echo $x # c",
+        "if true\n    in a -- b\nend",
+        "x=$(in a -- b)",
+    ] {
+        assert_eq!(tidied(text), format!("{text}\n"));
+    }
+    assert_eq!(tidied("for x in a --\n  b\nend"), "for x in a --\n    b\nend\n");
+    assert_eq!(tidied("list l in a -- b"), "list l in a -- b\n");
+    let text = "in a -- b; c\ntry 2 times -- cat <<E > f\ntext\nE\nd";
+    assert_eq!(tidied(text), "in a -- b\nc\ntry 2 times -- cat <<E > f\ntext\nE\nd\n");
+    let script = parse("t", "for x in a -- b < c > d").expect("a script");
+    let command = &script.body.commands[0];
+    let modes: Vec<_> = command.redirects.iter().map(|it| it.mode).collect();
+    assert!(command.one_line && modes == [crate::ast::Mode::Write], "{command:?}");
+}
+
+#[test]
+fn one_line_has_one_command() {
+    for (text, message) in [
+        ("if $x == 1 -- a", "unexpected `--`"),
+        ("while true -- a", "this `while` has no `end`"),
+        ("function f -- a", "`--`"),
+        ("try 3 times -- for x in a\n  b\nend", "`--` stands between"),
+        ("try 3 times -- a | while read x\n  b\nend", "`--` stands between"),
+        ("a | try 3 times -- b", "`--` stands between"),
+        ("try 3 times -- end", "`--` stands between"),
+        ("for x in a b -- echo $x > $x.txt", "outside of `$x`"),
+    ] {
+        let errors = rendered_errors(text);
+        assert!(errors.contains(message), "{text}: {errors}");
+    }
+}

@@ -88,7 +88,7 @@ fn variables_have_three_spellings() {
 bare "echo"
 Named("a")
 Named("a")
-Named("a") Command ["Call(Expr { span: Span { start: 15, end: 16 }, kind: Collected(Block { commands: [Command { span: Span { start: 15, end: 16 }, gap: false, kind: Pipeline(Pipeline { stages: [Stage { kind: Simple(Simple { span: Span { start: 15, end: 16 }, assignments: [], modifiers: [], words: [Word { span: Span { start: 15, end: 16 }, parts: [Bare(\"a\")] }], redirects: [] }), pipe_errors: false }] }), redirects: [] }] }) })"]
+Named("a") Command ["Call(Expr { span: Span { start: 15, end: 16 }, kind: Collected(Block { commands: [Command { span: Span { start: 15, end: 16 }, gap: false, kind: Pipeline(Pipeline { stages: [Stage { kind: Simple(Simple { span: Span { start: 15, end: 16 }, assignments: [], modifiers: [], words: [Word { span: Span { start: 15, end: 16 }, parts: [Bare(\"a\")] }], redirects: [] }), pipe_errors: false }] }), redirects: [], one_line: false }] }) })"]
 Positional(1)
 Positional(10)
 Positional(1) + bare "2"
