@@ -59,6 +59,7 @@ mod packaging;
 mod pages;
 mod pipelines;
 mod prefix;
+mod prefix_words;
 mod preview;
 mod printing;
 mod prompt;

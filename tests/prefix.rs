@@ -80,7 +80,7 @@ fn a_signal_comes_before_sigterm() {
     let finished = run.failure(7);
     assert_eq!(finished.read("got"), "int\n");
     let printed = ftsh("-p limit 5 min signal SIGINT", &["--", "make"]).success();
-    assert_eq!(printed.text(), "limit 5 minutes signal SIGINT\n    make\nend\n");
+    assert_eq!(printed.text(), "limit 5 minutes signal SIGINT -- make\n");
 }
 
 #[test]
@@ -365,6 +365,10 @@ fn row_a_mistake_is_one_line_and_nothing_runs() {
         ("limit 5 min or 3 times -- touch ran", "limit 5 min or 3 «times»: `limit` takes a time"),
         ("try 3 times limit 5 -- touch ran", "try 3 times limit «5»: `5` needs a unit"),
         ("forall x y -- touch ran", "forall x «y»: unexpected `y`; expected `in` and a list"),
+        (
+            "forall in a b atmost 2 -- touch ran",
+            "forall in a b «atmost» 2: `atmost` is not a clause; write `forall … at most 2`",
+        ),
         ("forall in a on nowhere -- touch ran", "there is no engine `nowhere`"),
         ("on", "on «»: the engine is missing; after `on` comes `slurm`, "),
         ("on ssh -- touch ran", "on «ssh»: expected a list of hosts, like "),
@@ -399,7 +403,7 @@ fn the_command_is_a_program_never_a_builtin() {
         let told =
             format!("ftsh: {name}: not found along PATH; a script runs the builtin `{name}`: ");
         let said = line_of(&finished);
-        assert!(said.starts_with(&told) && said.ends_with("; end'` [notfound]"), "{said}");
+        assert!(said.starts_with(&told) && said.ends_with("'` [notfound]"), "{said}");
         assert!(said.contains(&format!("`ftsh -c '{head}")) && said.contains(command), "{said}");
     }
     ftsh("forall in a at most 1 -- echo -n", &[])

@@ -2,23 +2,32 @@
 
 use std::ffi::OsString;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 
 use anyhow::{Error, Result};
 
 use super::help::form;
 use super::mistake::{self, Mark, marked};
+use super::words::{Marks, Place, quoted, word};
 use crate::cli::messages::usage;
 use crate::cli::options::flags::head;
-use ftsh_syntax::ast::{CommandKind, Expr, For, Script, Try};
-use ftsh_syntax::clauses::TryClauses;
+use ftsh_syntax::ast::{CommandKind, Expr, Script, Try};
 use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::TIMES;
-use ftsh_syntax::{SyntaxError, parse};
+use ftsh_syntax::{SyntaxError, SyntaxErrors, parse};
 
-/// Name of a loop's variable while the parser reads its head.
+/// Variable of a loop without a name on the command line.
 const VARIABLE: &str = "word";
+
+/// Word of the one branch of `on`, in place of the command's name.
+pub(super) const ON: &str = "'x'";
+
+const NO_HEAD: &str = "this is no head";
+
+/// Command that the parser reads after a head.
+const COMMAND: &str = " -- x";
 
 /// Words that are looked at for a command, where there is no `--`.
 const MAX_HEAD: usize = 40;
@@ -68,24 +77,23 @@ impl Piece {
 pub(super) struct Head {
     /// Keyword on the command line.
     pub keyword: &'static str,
-    /// The structure, with an empty body.
-    pub structure: Structure,
+    /// Text of the head in a script.
+    pub text: String,
+    /// Words of a loop, or the one branch of `on`.
+    pub list: Option<List>,
+    /// True for a `try` of several attempts whose clauses leave their input as it is.
+    pub is_repeated: bool,
 }
 
-/// Structure that a head becomes.
+/// List of a loop.
 #[derive(Debug)]
-pub(super) enum Structure {
-    /// `try` or `limit`.
-    Try(Box<Try>),
-    /// A loop, or the one branch of `on`. The list is empty.
-    Loop {
-        /// The loop.
-        head: Box<For>,
-        /// Variable that the command line names.
-        named: Option<String>,
-        /// Words of the list.
-        items: Vec<OsString>,
-    },
+pub(super) struct List {
+    /// Variable of the loop.
+    pub variable: String,
+    /// True if the command line names the variable.
+    pub is_named: bool,
+    /// True if the words come from standard input.
+    pub is_input: bool,
 }
 
 impl Head {
@@ -127,33 +135,55 @@ impl Head {
             ));
         }
         let source = Source::of(keyword, pieces, words, start)?;
-        let script = parse(keyword, &source.text).map_err(|mut errors| {
+        let refuse = |why: &str| -> Error {
+            let place = marked(words, source.odd_word(words));
+            usage(Slug::PrefixHead, format_args!("{place}: {why}; write `ftsh {}`", form(keyword)))
+        };
+        let fail = |source: &Source, mut errors: SyntaxErrors| {
             let error = &mut errors.errors[0];
+            if error.slug == Slug::MissingEnd {
+                // The head ends inside of a word.
+                return refuse(NO_HEAD);
+            }
             if keyword == "limit" {
                 // The parser reads the head of a `try`.
                 error.label = error.label.take().map(|label| label.replace("`times`, ", ""));
             }
             let mark = source.mark(error);
+            if mark == Mark::End
+                && let Some(label) = error.label.take()
+            {
+                error.message = label;
+            }
             mistake::option(words, mark).unwrap_or_else(|| {
                 usage(error.slug, mistake::line(words, mark, error, form(keyword)))
             })
-        })?;
-        let refuse = |why: &str| -> Error {
-            let place = marked(words, source.odd_word(words));
-            usage(Slug::PrefixHead, format_args!("{place}: {why}; write `ftsh {}`", form(keyword)))
         };
-        let structure = match only_command(script) {
-            Some(CommandKind::Try(details)) if keyword == "limit" && !is_limit(&details) => {
-                return Err(refuse("`limit` takes only a time, `stalled`, `memory` and `signal`"));
+        let kind = match parse(keyword, &format!("{}{COMMAND}", source.text)) {
+            Ok(script) => only_command(script, source.text.len() + COMMAND.len() - 1),
+            Err(_) if keyword == "limit" => {
+                let mut attempt = Source::of("try for", pieces, words, start)?;
+                attempt.text += " or 1 time";
+                match parse(keyword, &format!("{}{COMMAND}", attempt.text)) {
+                    Err(errors) => return Err(fail(&attempt, errors)),
+                    Ok(_) => {
+                        let why = "`limit` takes only a time, `stalled`, `memory` and `signal`";
+                        return Err(refuse(why));
+                    }
+                }
             }
-            Some(CommandKind::Try(details)) => {
-                let is_limit = keyword == "limit";
-                Structure::Try(Box::new(Try { is_limit, ..*details }))
-            }
-            Some(CommandKind::For(head)) => loop_of(*head, pieces, words),
-            _ => return Err(refuse("this is no head")),
+            Err(errors) => return Err(fail(&source, errors)),
         };
-        Ok(Self { keyword, structure })
+        let (list, is_repeated) = match kind {
+            Some(CommandKind::Try(details)) => (None, is_repeated(&details)),
+            Some(CommandKind::For(head)) => {
+                let is_named = pieces.iter().any(|piece| matches!(piece, Piece::Variable(_)));
+                let (variable, is_input) = (head.variable.to_string(), head.input.is_some());
+                (Some(List { variable, is_named, is_input }), false)
+            }
+            _ => return Err(refuse(NO_HEAD)),
+        };
+        Ok(Self { keyword, text: source.text, list, is_repeated })
     }
 
     /// Returns the number of the first word that is no part of the head, so that it is probably the
@@ -173,80 +203,26 @@ impl Head {
 
     /// True if the words of the loop come from standard input.
     pub(super) fn reads_words(&self) -> bool {
-        match &self.structure {
-            Structure::Try(_) => false,
-            Structure::Loop { head, .. } => head.input.is_some(),
-        }
-    }
-
-    /// True if the head is a loop or `on`, so that the command reads nothing.
-    pub(super) fn is_loop(&self) -> bool {
-        matches!(self.structure, Structure::Loop { .. })
+        self.list.as_ref().is_some_and(|list| list.is_input)
     }
 }
 
-/// Returns true if a `try` has no clauses but those of a `limit`, and one attempt.
-fn is_limit(details: &Try) -> bool {
-    let Try {
-        is_limit: _,
-        around: _,
-        clauses,
-        usual: _,
-        condition,
-        atomic_in: _,
-        through,
-        body: _,
-        catch: _,
-        finally: _,
-    } = details;
-    let TryClauses {
-        time,
-        times,
-        every,
-        each,
-        stalled: _,
-        memory: _,
-        backoff,
-        signal: _,
-        atomic,
-        same_input,
-    } = clauses;
-    let has_more = every.is_some() || each.is_some() || backoff.is_some() || *atomic || *same_input;
-    let is_one = times.as_ref().is_some_and(is_one);
-    time.is_some() && is_one && !has_more && condition.is_none() && through.is_none()
+/// Returns true if attempts may follow the first, and the clauses do not say which input they read.
+fn is_repeated(details: &Try) -> bool {
+    let clauses = &details.clauses;
+    let is_one = |number: &Expr| literal::expr(number).is_some_and(|text| text == "1");
+    let has_one = clauses.times.as_ref().map_or(clauses.time.is_none(), is_one);
+    !has_one && !details.is_limit && !clauses.atomic && !clauses.same_input
 }
 
-/// Returns true if a number is written as 1.
-pub(super) fn is_one(number: &Expr) -> bool {
-    literal::expr(number).is_some_and(|text| text == "1")
-}
-
-/// Returns the only command of a script, if that is a structure with nothing in it.
-fn only_command(script: Script) -> Option<CommandKind> {
+/// Returns the only command of a script, if that is a structure around the command at a position.
+fn only_command(script: Script, at: usize) -> Option<CommandKind> {
     let [command] = <[_; 1]>::try_from(script.body.commands).ok()?;
-    let is_empty = match &command.kind {
-        CommandKind::Try(details) => {
-            details.body.commands.is_empty() && details.catch.is_none() && details.finally.is_none()
-        }
-        CommandKind::For(head) => head.body.commands.is_empty(),
+    let is_around = match &command.blocks()[..] {
+        [body] => body.commands.iter().all(|inner| inner.span.start == at),
         _ => false,
     };
-    (is_empty && command.redirects.is_empty()).then_some(command.kind)
-}
-
-fn loop_of(head: For, pieces: &[Piece], words: &[OsString]) -> Structure {
-    let of = |wanted: fn(&Piece) -> Option<usize>| pieces.iter().filter_map(wanted);
-    let variables = of(|piece| match piece {
-        Piece::Variable(at) => Some(*at),
-        _ => None,
-    });
-    let named = variables.map(|at| words[at].to_string_lossy().into_owned()).next();
-    let items = of(|piece| match piece {
-        Piece::Item(at) => Some(*at),
-        _ => None,
-    });
-    let items = items.map(|at| words[at].clone()).collect();
-    Structure::Loop { head: Box::new(For { list: Vec::new(), ..head }), named, items }
+    (command.one_line && is_around).then_some(command.kind)
 }
 
 /// Text that the parser reads, and the words that it was made of.
@@ -266,24 +242,25 @@ impl Source {
         start: usize,
     ) -> Result<Self> {
         let mut source = Self { text: String::new(), places: Vec::new(), start };
-        let begin = match keyword {
-            "limit" => "try for",
-            "on" => "forall word in 'x'",
-            keyword => keyword,
+        // Names of the command line come before.
+        let fresh = |name: &str| {
+            let is_taken = |name: &String| words.iter().any(|word| word == name.as_str());
+            std::iter::successors(Some(name.to_owned()), |name| Some(format!("{name}_")))
+                .find(|name| !is_taken(name))
+                .unwrap_or_default()
         };
-        source.add(begin, start);
+        match keyword {
+            "on" => source.add(&format!("forall {} in {ON}", fresh("job")), start),
+            keyword => source.add(keyword, start),
+        }
         let has = |wanted: fn(&Piece) -> bool| pieces.iter().any(wanted);
         let lists = has(|piece| matches!(piece, Piece::List(_) | Piece::Input(_)));
         if lists && !has(|piece| matches!(piece, Piece::Variable(_))) {
-            source.add(VARIABLE, start);
+            source.add(&fresh(VARIABLE), start);
         }
         for (number, piece) in pieces.iter().enumerate() {
             source.add_piece(*piece, &pieces[number + 1..], words)?;
         }
-        if keyword == "limit" {
-            source.text += " or 1 time";
-        }
-        source.text += "\nend";
         Ok(source)
     }
 
@@ -296,15 +273,14 @@ impl Source {
             return Err(usage(Slug::PrefixHead, text));
         }
         if let Piece::Item(_) = piece {
-            // The script has the word itself.
-            self.add("'x'", at);
+            self.add(&word(words[at].as_bytes(), &Marks::default(), Place::List), at);
             return Ok(());
         }
         let refuse = |why: String| {
             usage(Slug::PrefixHead, format_args!("{}: {why}", marked(words, Mark::Word(at))))
         };
-        let word = words[at].to_str();
-        let word = word.ok_or_else(|| refuse("a word of a head has to be UTF-8".into()))?;
+        let word =
+            words[at].to_str().ok_or_else(|| refuse("a word of a head has to be UTF-8".into()))?;
         match piece {
             Piece::Input(_) => self.add("from input", at),
             Piece::File(_) => self.add(&quoted(word), at),
@@ -356,9 +332,4 @@ impl Source {
         let word = self.places.iter().map(|(_, word)| *word).find(is_odd);
         Mark::Word(word.unwrap_or(self.start))
     }
-}
-
-/// Returns text in single quotes.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"))
 }

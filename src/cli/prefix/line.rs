@@ -56,7 +56,7 @@ impl<'w> Line<'w> {
         while at < self.heads.len() {
             let (pieces, next) = self.pieces(at);
             let head = Head::read(&pieces, self.heads, at)?;
-            if head.reads_words() && heads.iter().any(Head::is_loop) {
+            if head.reads_words() && heads.iter().any(|head| head.list.is_some()) {
                 let place = marked(self.heads, Mark::Word(at));
                 return Err(usage(
                     Slug::PrefixInput,

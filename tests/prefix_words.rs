@@ -1,0 +1,40 @@
+//! Words of a command line with a head before the command: each is itself, and no sign of the language.
+
+use crate::support::Ftsh;
+
+/// Words that a list or a command of the language would read as more than themselves.
+const SIGNS: [&str; 24] = [
+    "+", "-", "*", "/", "%", "--x", "1.", ".to.", "1..3", "$x", "a=b", "end", "or", "at", "in",
+    "a;b", "#a", "x.(y)", "(", "!", "at most", "&&", "\n", "\\",
+];
+
+#[test]
+fn words_of_lists_and_commands_are_no_signs_of_the_language() {
+    let words: Vec<_> = SIGNS.iter().flat_map(|sign| ["1", sign, "$n"]).collect();
+    let expected = words.join("|") + "|";
+    let list =
+        [&["forall", "in"], &words[..], &["at", "most", "1", "--", "printf", "%s|"]].concat();
+    Ftsh::new().args(list).stdout(&expected).success();
+    Ftsh::new()
+        .args(["try", "2", "times", "--", "printf", "%s|"])
+        .args(&words)
+        .stdout(&expected)
+        .success();
+    for sign in SIGNS {
+        let name = format!("./{}", sign.replace('/', "d"));
+        for name in [&name, &name[2..]] {
+            let run = Ftsh::new().args(["limit", "1", "min", "--", name, "1", sign, "2"]);
+            let run = run.program(name.trim_start_matches("./"), "#!/bin/sh\necho $#\n");
+            run.env("PATH", ".:/usr/bin:/bin").stdout("3\n").success();
+        }
+    }
+}
+
+#[test]
+fn words_inside_a_word_are_no_head() {
+    for (head, word) in [("try", "3 times -- echo b"), ("try", "3 times #"), ("limit", "1 min; cd")]
+    {
+        let finished = Ftsh::new().args([head, word, "--", "touch", "ran"]).failure(2);
+        assert!(finished.errors().contains("this is no head"), "{}", finished.errors());
+    }
+}
