@@ -120,7 +120,7 @@ module.exports = grammar({
         ),
       ),
 
-    function: ($) => seq('function', field('name', alias($._bare, $.function_name)), $.block, optional($.catch), optional($.finally), 'end'),
+    function: ($) => seq('function', field('name', alias($._bare, $.function_name)), repeat(alias($._command_word, $.word)), $.block, optional($.catch), optional($.finally), 'end'),
     return: ($) => seq('return', optional($._expression)),
     shift: ($) => seq('shift', optional($._expression)),
 

@@ -7,7 +7,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
-use super::text::block;
+use super::text::{block, command};
 use super::tree::{
     Block, Command, Expr, ForAll, Form, Hold, Input, Name, Pace, Pattern, Piece, Try, Word,
 };
@@ -54,6 +54,9 @@ impl Program {
                 if random.rng.random_bool(0.5) {
                     body.insert(0, random.local());
                 }
+                if random.rng.random_bool(0.5) {
+                    body.insert(0, random.parameters());
+                }
                 body
             })
             .collect();
@@ -98,8 +101,11 @@ impl Program {
     fn functions_text(&self, numbers: Range<usize>) -> String {
         let mut text = String::new();
         for number in numbers {
-            let body = block(&self.functions[number]);
-            let _ = write!(text, "function f{number}\n{body}end\n");
+            let (head, body) = match &self.functions[number][..] {
+                [head @ Command::Parameters(..), body @ ..] => (command(head), block(body)),
+                body => (String::new(), block(body)),
+            };
+            let _ = write!(text, "function f{number}{head}\n{body}end\n");
         }
         text
     }
@@ -412,6 +418,15 @@ impl Random {
 
     fn local(&mut self) -> Command {
         Command::Local(self.name(), self.maybe(0.8, |it| it.expr(1)))
+    }
+
+    fn parameters(&mut self) -> Command {
+        let mut names = NAMES.to_vec();
+        let mut name = || names.pop();
+        let required = (0..self.of(&[0, 1, 1, 2])).filter_map(|_| name()).collect();
+        let optional = self.maybe(0.5, |_| ()).and_then(|()| name());
+        let rest = self.maybe(0.8, |_| ()).and_then(|()| name());
+        Command::Parameters(required, optional, rest)
     }
 
     fn names(&mut self) -> Vec<Name> {

@@ -124,6 +124,12 @@ pub(super) fn command(one: &Command) -> String {
             format!("{} {arrow} {name}", command(inside))
         }
         Command::Call(function, words) => format!("f{function}{}", list(words)),
+        Command::Parameters(required, optional, rest) => {
+            let required = required.iter().map(|it| format!(" {it}"));
+            let optional = optional.map(|it| format!(" {it}='d w'"));
+            let rest = rest.map(|it| format!(" {it}..."));
+            required.chain(optional).chain(rest).collect::<Vec<_>>().concat()
+        }
         Command::Return(None) => "return".into(),
         Command::Return(Some(value)) => format!("return {}", expr(value)),
         Command::Jump(true) => "break".into(),

@@ -81,6 +81,8 @@ pub(super) enum Command {
     /// A group with its output in a variable, or added to it.
     Capture(Box<Command>, Name, bool),
     Call(usize, Vec<Word>),
+    /// Parameters in the head of a function: the required, one with a default, the rest.
+    Parameters(Vec<Name>, Option<Name>, Option<Name>),
     Return(Option<Expr>),
     /// `break`, or else `continue`
     Jump(bool),

@@ -20,7 +20,7 @@ const CONSTRUCTS: &str = "
     grouped grouped-in-order tagged
     accept keep
     list list-add ${l[@]} ${l[1]} ${l[2..]}
-    in lines one-line try limit structure-catches function-catches catch finally try-for try-for-joined try-times try-every try-each try-usual try-stalled try-memory try-backoff try-while
+    parameters in lines one-line try limit structure-catches function-catches catch finally try-for try-for-joined try-times try-every try-each try-usual try-stalled try-memory try-backoff try-while
     try-atomic try-atomic-in loop-atomic-in from-input from-input-by try-same-input try-signal try-through channel channel-at-most channel-rate channel-budget channel-breaker
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
@@ -107,11 +107,10 @@ impl Walk<'_> {
             CommandKind::Use(_) => _ = self.found.insert("use".into()),
             CommandKind::Pipeline(pipeline) => self.pipeline(pipeline),
             CommandKind::Assign { value, local, exported, .. } => {
-                if *local {
-                    self.is("local");
-                }
-                if *exported {
-                    self.is("export-expression");
+                for (name, is) in [("local", *local), ("export-expression", *exported)] {
+                    if is {
+                        self.is(name);
+                    }
                 }
                 self.is(if value.is_some() { "assignment" } else { "unassigned" });
                 self.expressions(value);
@@ -149,16 +148,13 @@ impl Walk<'_> {
             CommandKind::For(it) => self.looping(it),
             CommandKind::Try(it) => self.attempts(it),
             CommandKind::Function { body, .. } => self.block(body),
-            CommandKind::Return(value) => {
-                self.is(if value.is_some() { "return-value" } else { "return" });
-                self.expressions(value);
-            }
-            CommandKind::Shift(value) => {
-                self.is(if value.is_some() { "shift-n" } else { "shift" });
-                self.expressions(value);
-            }
+            CommandKind::Return(value) => self.optional(["return", "return-value"], value.as_ref()),
+            CommandKind::Shift(value) => self.optional(["shift", "shift-n"], value.as_ref()),
             CommandKind::Jump(jump) => self.is(jump.keyword()),
-            CommandKind::Args(_) => self.is("args"),
+            CommandKind::Args(it) => {
+                let has_options = it.arguments.iter().any(|it| !it.spellings.is_empty());
+                self.is(if has_options { "args" } else { "parameters" });
+            }
             CommandKind::List { words, adds, .. } => {
                 self.is(if *adds { "list-add" } else { "list" });
                 self.expressions(words);
@@ -175,6 +171,11 @@ impl Walk<'_> {
                 }
             }
         }
+    }
+
+    fn optional(&mut self, names: [&'static str; 2], value: Option<&Expr>) {
+        self.is(names[usize::from(value.is_some())]);
+        self.expressions(value);
     }
 
     fn looping(&mut self, For { kind, list, input, body, usual, atomic_in, .. }: &For) {

@@ -94,6 +94,11 @@ pub struct Command {
 }
 
 impl Command {
+    /// Creates a command without redirections and layout.
+    pub fn plain(span: Span, kind: CommandKind) -> Self {
+        Self { span, gap: false, kind, redirects: Vec::new(), one_line: false }
+    }
+
     /// Returns the blocks directly inside of the command. A pipeline has one for each stage that is
     /// a structure.
     pub fn blocks(&self) -> Vec<&Block> {
@@ -204,7 +209,8 @@ pub enum CommandKind {
     Channel(Box<ChannelDeclaration>),
     /// `use FILE`, before the other statements of a script.
     Use(Box<Use>),
-    /// `args "summary" arguments…`, the first statement of a script.
+    /// `args "summary" arguments…`, the first statement of a script; first in the body of a
+    /// function, the parameters in its head.
     Args(Arc<ArgumentsDeclaration>),
 }
 

@@ -8,8 +8,8 @@ mod expr;
 mod word;
 
 use super::ast::{
-    Around, Block, Command, CommandKind, Expr, For, ForKind, Mode, Redirect, RedirectionTarget,
-    Script, Stage, Try, Word,
+    ArgumentsDeclaration, Around, Block, Command, CommandKind, Expr, For, ForKind, Mode, Redirect,
+    RedirectionTarget, Script, Stage, Try, Word,
 };
 use super::clauses::{ForAllClauses, ForAnyClauses, On, OutputMode, TryClauses};
 
@@ -146,12 +146,7 @@ impl Printer {
             CommandKind::Channel(channel) => self.channel(channel),
             CommandKind::Args(declaration) => {
                 self.text.push_str("args");
-                let arguments = declaration.arguments.iter().map(|it| &it.word);
-                let summary = declaration.summary.iter().map(|(word, _)| word);
-                for word in summary.chain(arguments) {
-                    self.text.push(' ');
-                    self.word(word);
-                }
+                self.declaration(declaration);
             }
             CommandKind::Use(used) => {
                 self.text.push_str("use ");
@@ -258,12 +253,18 @@ impl Printer {
             CommandKind::Function { name, body, .. } => {
                 self.text.push_str("function ");
                 self.text.push_str(name);
-                if let [Command { kind: CommandKind::Try(details), .. }] = &body.commands[..]
+                let mut commands = &body.commands[..];
+                if let [Command { kind: CommandKind::Args(declaration), .. }, rest @ ..] = commands
+                {
+                    self.declaration(declaration);
+                    commands = rest;
+                }
+                if let [Command { kind: kind @ CommandKind::Try(details), .. }] = commands
                     && details.around == Some(Around::Function)
                 {
-                    return self.head(&body.commands[0].kind, tasks);
+                    return self.head(kind, tasks);
                 }
-                tasks.push(PrintTask::Commands(&body.commands));
+                tasks.push(PrintTask::Commands(commands));
             }
             CommandKind::Comment { .. }
             | CommandKind::Pipeline(_)
@@ -275,6 +276,15 @@ impl Printer {
             | CommandKind::Channel(_)
             | CommandKind::Use(_)
             | CommandKind::Args(_) => {}
+        }
+    }
+
+    fn declaration(&mut self, declaration: &ArgumentsDeclaration) {
+        let arguments = declaration.arguments.iter().map(|it| &it.word);
+        let summary = declaration.summary.iter().map(|(word, _)| word);
+        for word in summary.chain(arguments) {
+            self.text.push(' ');
+            self.word(word);
         }
     }
 

@@ -192,6 +192,29 @@ impl Model<'_> {
                 self.variables.insert(rest, Value::List(operands.collect()));
                 Ok(())
             }
+            Command::Parameters(required, optional, rest) => {
+                let mut words = self.arguments.clone().into_iter();
+                let mut values = Vec::new();
+                for name in required {
+                    let word = words.next().ok_or_else(|| failed("usage", 2))?;
+                    values.push((*name, Value::Text(word)));
+                }
+                let optional = optional.iter();
+                values
+                    .extend(optional.map(|name| {
+                        (*name, Value::Text(words.next().unwrap_or("d w".to_owned())))
+                    }));
+                let rest = rest.iter();
+                values.extend(rest.map(|name| (*name, Value::List(words.by_ref().collect()))));
+                if words.next().is_some() {
+                    return Err(failed("usage", 2));
+                }
+                for (name, value) in values {
+                    let before = self.variables.insert(name, value);
+                    self.locals.last_mut().expect("it is in a function").push((name, before));
+                }
+                Ok(())
+            }
             Command::Shift if self.arguments.is_empty() => Err(failed("expression", 1)),
             Command::Shift => {
                 self.arguments.remove(0);

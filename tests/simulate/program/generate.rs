@@ -89,7 +89,8 @@ pub(crate) fn generate(mut dice: Dice) -> Program {
         } else {
             "return $# .add. 1.5"
         }));
-        let mut groups = vec![(format!("function f{function}"), body)];
+        let parameters = generator.dice.pick(&["", "", " rest...", " n v='d w' rest...", " n v"]);
+        let mut groups = vec![(format!("function f{function}{parameters}"), body)];
         generator.handle(&mut groups, 0.2, 1);
         script.push(Node::Block { promise: None, groups, redirects: String::new() });
     }

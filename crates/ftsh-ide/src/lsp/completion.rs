@@ -145,9 +145,16 @@ fn set(document: &Document) -> Vec<String> {
     let text = document.text();
     let all = scan(text).all;
     let mut names = Vec::new();
-    let declared = all.iter().skip_while(|it| text[it.range.clone()] != *ARGS).skip(1);
-    let declared = declared.take_while(|it| it.role != Role::Separator);
-    names.extend(declared.filter_map(|it| argument_name(&text[it.range.clone()])));
+    for (at, head) in all.iter().enumerate() {
+        // The name of a function comes before its arguments.
+        let from = match &text[head.range.clone()] {
+            ARGS => at + 1,
+            "function" => at + 2,
+            _ => continue,
+        };
+        let declared = all.iter().skip(from).take_while(|it| it.role != Role::Separator);
+        names.extend(declared.filter_map(|it| argument_name(&text[it.range.clone()])));
+    }
     for (index, token) in all.iter().enumerate() {
         let word = &text[token.range.clone()];
         let before = index.checked_sub(1).map_or("", |index| &text[all[index].range.clone()]);

@@ -11,11 +11,11 @@ use super::schedule;
 use crate::durations::{Durations, summaries};
 use crate::help;
 use crate::lexemes::TokenPart;
-use crate::lint::{Schedule, schedules};
+use crate::lint::{Schedule, schedules, walk};
 use crate::meaning;
 use crate::tokens::{Role, ScriptToken, scan};
 use ftsh_machine::{FailureKind, builtins};
-use ftsh_syntax::ast::{CommandKind, DeclaredArgument};
+use ftsh_syntax::ast::{Command, CommandKind, DeclaredArgument};
 use ftsh_syntax::backoff::{Policy, PolicyKind};
 use ftsh_syntax::vocabulary::{DECLARATIONS, HEADS, function};
 use ftsh_syntax::{Script, Span};
@@ -191,11 +191,11 @@ impl<'d> HoverToken<'d> {
     /// Describes a function of a file.
     fn function_of(script: &Script, name: &str) -> Option<String> {
         let commands = &script.body.commands;
+        let span = Names::of(script).definitions(NameKind::Function, name).next()?.span;
+        let head = script.source.line_text(script.source.line(span.start)).trim();
         let is_it = |kind: &CommandKind| matches!(kind, CommandKind::Function { name: it, .. } if **it == *name);
         let Some(at) = commands.iter().position(|command| is_it(&command.kind)) else {
-            let names = Names::of(script);
-            let mut definitions = names.definitions(NameKind::Function, name);
-            return definitions.next().map(|_| format!("```ftsh\nfunction {name}\n```\n"));
+            return Some(format!("```ftsh\n{head}\n```\n"));
         };
         let mut comment = Vec::new();
         let mut is_apart = commands[at].gap;
@@ -210,9 +210,7 @@ impl<'d> HoverToken<'d> {
         }
         comment.reverse();
         Some(
-            format!("```ftsh\nfunction {name}\n```\n\n{}\n", comment.join("\n"))
-                .trim_end()
-                .to_owned()
+            format!("```ftsh\n{head}\n```\n\n{}\n", comment.join("\n")).trim_end().to_owned()
                 + "\n",
         )
     }
@@ -232,9 +230,23 @@ impl<'d> HoverToken<'d> {
 
     /// Describes an argument that the script declares.
     fn argument(&self, is_it: impl Fn(&DeclaredArgument) -> bool) -> Option<String> {
-        let declaration = self.document.parsed().ok()?.arguments()?;
-        let argument = declaration.arguments.iter().find(|it| is_it(it))?;
-        Some(format!("`${}`: {}.\n", argument.name, argument.meaning()))
+        let mut found = None;
+        let mut add = |command: &Command, of: &str| {
+            if let CommandKind::Args(declaration) = &command.kind
+                && let Some(argument) = declaration.arguments.iter().find(|it| is_it(it))
+            {
+                found.get_or_insert_with(|| {
+                    format!("`${}`: {}.\n", argument.name, argument.meaning(of))
+                });
+            }
+        };
+        walk::each(&self.document.parsed().ok()?.body, &mut |command| {
+            if let CommandKind::Function { name, body, .. } = &command.kind {
+                body.commands.iter().for_each(|it| add(it, &format!("`{name}`")));
+            }
+            add(command, "the script");
+        });
+        found
     }
 
     /// Describes the function of a call in a word.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::expression::{set_variable, unset_variable};
+use super::expression::{local, set_variable, unset_variable};
 use crate::core::Core;
 use crate::outcome::FailureKind;
 use crate::tasks::Task;
@@ -42,9 +42,13 @@ struct Reader<'d> {
 }
 
 impl<'d> Reader<'d> {
-    fn read(declaration: &'d ArgumentsDeclaration, arguments: &[BString]) -> Result<Self, Refusal> {
+    fn new(declaration: &'d ArgumentsDeclaration) -> Self {
         let given = vec![None; declaration.arguments.len()];
-        let mut reader = Self { declaration, given, operands: Vec::new(), mistake: None };
+        Self { declaration, given, operands: Vec::new(), mistake: None }
+    }
+
+    fn read(declaration: &'d ArgumentsDeclaration, arguments: &[BString]) -> Result<Self, Refusal> {
+        let mut reader = Self::new(declaration);
         let mut rest = arguments.iter().map(|it| it.as_bstr());
         while let Some(argument) = rest.next() {
             match argument.as_bytes() {
@@ -193,28 +197,45 @@ fn words<'a>(mut words: impl Iterator<Item = &'a BString>) -> Result<Value, Refu
     Ok(Value::List(Arc::new(list)))
 }
 
-/// Sets the variables of the script's arguments. The operands become `$1`, `$2` …
+/// Sets the variables of the arguments of a script or a call. The operands of a script become `$1`,
+/// `$2` … Those of a call last until its end.
 pub(crate) fn read_arguments(
     core: &mut Core,
     task: &mut Task,
     declaration: &ArgumentsDeclaration,
 ) -> Result<(), Suspend> {
-    let read = Reader::read(declaration, task.args.get(1..).unwrap_or_default());
+    let words = task.args.get(1..).unwrap_or_default();
+    let is_call = task.depth() > 0;
+    let read = if is_call {
+        Ok(Reader { operands: words.to_vec(), ..Reader::new(declaration) })
+    } else {
+        Reader::read(declaration, words)
+    };
     let (values, operands) = read.and_then(Reader::values).map_err(|refusal| {
         let text = match refusal {
             Refusal::Help => "the arguments ask for help".to_owned(),
+            Refusal::Misuse(text) if is_call => {
+                let name = task.args[0].to_str_lossy();
+                format!("{name}: {text} ({})", declaration.usage(&name))
+            }
             Refusal::Misuse(text) => text,
         };
         Suspend::Failed(FailureKind::Usage, Slug::Usage, text)
     })?;
     for (DeclaredArgument { name, .. }, value) in declaration.arguments.iter().zip(values) {
+        if is_call {
+            let made = task.variables.change(name);
+            local(task, name, made);
+        }
         match value {
             Some(value) => set_variable(core, task, name, value),
             None => unset_variable(core, task, name),
         }
     }
-    let arguments = Arc::make_mut(&mut task.args);
-    arguments.truncate(1);
-    arguments.extend(operands);
+    if !is_call {
+        let arguments = Arc::make_mut(&mut task.args);
+        arguments.truncate(1);
+        arguments.extend(operands);
+    }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::{Name, Word};
 use crate::span::Span;
 
-/// `args "summary" arguments…`: the arguments that a script takes.
+/// `args "summary" arguments…`: the arguments that a script takes; or those of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentsDeclaration {
     /// Summary for the usage text, as written and without its quotes.
@@ -99,15 +99,16 @@ impl DeclaredArgument {
         }
     }
 
-    /// Returns the meaning of the variable, in a sentence without a full stop.
-    pub fn meaning(&self) -> String {
+    /// Returns the meaning of the variable, in a sentence without a full stop. The arguments are
+    /// those `of` the script or a function.
+    pub fn meaning(&self, of: &str) -> String {
         let option = self.spellings.join("` or `");
         match &self.kind {
-            ArgumentKind::Required => "an argument of the script".to_owned(),
+            ArgumentKind::Required => format!("an argument of {of}"),
             ArgumentKind::Optional(text) => {
-                format!("an argument of the script, or the default `{text}`")
+                format!("an argument of {of}, or the default `{text}`")
             }
-            ArgumentKind::Rest => "a list of the remaining arguments of the script".to_owned(),
+            ArgumentKind::Rest => format!("a list of the remaining arguments of {of}"),
             ArgumentKind::Flag => format!("`true` with the option `{option}`, otherwise `false`"),
             ArgumentKind::Value(_) => {
                 format!("the value of the option `{option}`; unset without the option")

@@ -1,9 +1,9 @@
 //! `args "summary" arguments…`, the first statement of a script.
 
 use super::builder::Builder;
-use super::{Pair, Result, Rule, literal};
+use super::{Pair, Pairs, Result, Rule, literal};
 use crate::ast::{
-    ArgumentKind, ArgumentsDeclaration, CommandKind, DeclaredArgument, Word, WordPart,
+    ArgumentKind, ArgumentsDeclaration, Command, CommandKind, DeclaredArgument, Word, WordPart,
 };
 use crate::error::SyntaxError;
 use crate::hint::hint;
@@ -51,8 +51,24 @@ impl Builder<'_> {
             let error = SyntaxError::new(Slug::ArgumentDeclaration, self.span(&pair), message);
             return Err(Box::new(error.label("`$1` and `\"$@\"` are the arguments here")));
         }
+        Ok(CommandKind::Args(self.declaration(pair.into_inner())?.into()))
+    }
+
+    /// Builds the command that reads the parameters of a function, if the function has some.
+    pub(super) fn parameters(&mut self, words: Pairs) -> Result<Option<Command>> {
+        let declaration = self.declaration(words)?;
+        let (Some(first), Some(last)) =
+            (declaration.arguments.first(), declaration.arguments.last())
+        else {
+            return Ok(None);
+        };
+        let span = first.word.span.to(last.word.span);
+        Ok(Some(Command::plain(span, CommandKind::Args(declaration.into()))))
+    }
+
+    fn declaration(&mut self, words: Pairs) -> Result<ArgumentsDeclaration> {
         let mut declaration = ArgumentsDeclaration { summary: None, arguments: Vec::new() };
-        for (index, word) in pair.into_inner().enumerate() {
+        for (index, word) in words.enumerate() {
             debug_assert_eq!(word.as_rule(), Rule::args_word);
             let word = self.word(word)?;
             if index == 0 && !matches!(word.parts[0], WordPart::Bare(_)) {
@@ -64,7 +80,7 @@ impl Builder<'_> {
             check(&declaration.arguments, &argument)?;
             declaration.arguments.push(argument);
         }
-        Ok(CommandKind::Args(declaration.into()))
+        Ok(declaration)
     }
 }
 
@@ -96,8 +112,8 @@ fn text(word: &Word) -> Result<String> {
         Some(text) => Ok(text.into_owned()),
         None => refuse(
             word.span,
-            "the words of `args` can't have variables",
-            hint!("a default is a fixed text; after `args`, write `dir=${{dir:-$HOME}}`"),
+            "a declaration of arguments can't have variables",
+            hint!("a default is a fixed text; below the declaration, write `dir=${{dir:-$HOME}}`"),
         ),
     }
 }

@@ -312,7 +312,7 @@ impl Blocks {
             self.errors.push(error.hint(hint!("move the inner structures to a function")));
             return;
         }
-        if let HeadLine::Function { name, name_span } = &head {
+        if let HeadLine::Function { name, name_span, .. } = &head {
             let first = *self.functions.entry(name.clone()).or_insert(*name_span);
             if first != *name_span {
                 let message = format!("the function `{name}` is defined twice");
@@ -469,8 +469,7 @@ impl Blocks {
         let Before { mut stages, layout: first } =
             frame.before.unwrap_or(Before { stages: Vec::new(), layout: frame.layout });
         let span = frame.layout.span;
-        let structure =
-            Command { span, gap: false, kind, redirects: end.redirects, one_line: false };
+        let structure = Command { redirects: end.redirects, ..Command::plain(span, kind) };
         let kind = StageKind::Structure(Block { commands: vec![structure] });
         stages.push(Stage { kind, pipe_errors });
         self.piped(after, stages, first, layout);

@@ -5,8 +5,8 @@ use pest::Parser;
 use super::builder::Builder;
 use super::{Grammar, Pair, Result, Rule, bashisms, operator};
 use crate::ast::{
-    CommandKind, Expr, ExprKind, For, Jump, Name, Pipeline, Redirect, Stage, StageKind, Try, Word,
-    WordPart,
+    Command, CommandKind, Expr, ExprKind, For, Jump, Name, Pipeline, Redirect, Stage, StageKind,
+    Try, Word, WordPart,
 };
 use crate::error::SyntaxError;
 use crate::hint::hint;
@@ -66,6 +66,7 @@ pub(super) enum HeadLine {
     Function {
         name: Name,
         name_span: Span,
+        parameters: Option<Command>,
     },
     /// Head that does not parse, whose `end` is still expected.
     Broken(&'static str),
@@ -92,9 +93,11 @@ impl Builder<'_> {
             | Rule::in_head => ParsedLine::Head(self.head(pair)?),
             Rule::else_if => ParsedLine::ElseIf(self.condition(pair)?),
             Rule::function_head => {
-                let name = pair.into_inner().next().expect("`function` is followed by a name");
-                let name_span = self.span(&name);
-                ParsedLine::Head(HeadLine::Function { name: Self::name(&name), name_span })
+                let mut inner = pair.into_inner();
+                let name = inner.next().expect("`function` is followed by a name");
+                let (name_span, parameters) = (self.span(&name), self.parameters(inner)?);
+                let name = Self::name(&name);
+                ParsedLine::Head(HeadLine::Function { name, name_span, parameters })
             }
             Rule::catch_line => ParsedLine::Catch,
             Rule::else_line => ParsedLine::Else,

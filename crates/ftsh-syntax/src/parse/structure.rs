@@ -20,6 +20,7 @@ pub(super) enum Structure {
     Function {
         name: Name,
         name_span: Span,
+        parameters: Option<Command>,
     },
     /// Structure whose head does not parse.
     Broken(&'static str),
@@ -46,35 +47,35 @@ impl Structure {
     pub(super) fn ended(self, span: Span, parts: Parts) -> Option<CommandKind> {
         let Parts { body, catch, finally } = parts;
         let is_handled = catch.is_some() || finally.is_some();
+        let command = |kind| Command::plain(span, kind);
+        let handled = |around, body, catch, finally| {
+            let head = Try { around: Some(around), ..Try::once(span.end) };
+            CommandKind::Try(Box::new(Try { body, catch, finally, ..head }))
+        };
         let structure = match self {
+            Self::Function { name, name_span, parameters } => {
+                let mut body = body;
+                if is_handled {
+                    let kind = handled(Around::Function, body, catch, finally);
+                    body = Block { commands: vec![command(kind)] };
+                }
+                body.commands.splice(0..0, parameters);
+                return Some(CommandKind::Function { name, name_span, body });
+            }
             Self::Try(head) => {
                 return Some(CommandKind::Try(Box::new(Try { body, catch, finally, ..*head })));
             }
             structure if !is_handled => return structure.with(body),
             structure => structure,
         };
-        let command =
-            |kind| Command { span, gap: false, kind, redirects: Vec::new(), one_line: false };
-        let handled = |around, body| {
-            let head = Try { around: Some(around), ..Try::once(span.end) };
-            CommandKind::Try(Box::new(Try { body, catch, finally, ..head }))
-        };
-        Some(match structure {
-            Self::Function { name, name_span } => {
-                let body = Block { commands: vec![command(handled(Around::Function, body))] };
-                CommandKind::Function { name, name_span, body }
-            }
-            structure => {
-                let body = Block { commands: vec![command(structure.with(body)?)] };
-                handled(Around::Structure, body)
-            }
-        })
+        let body = Block { commands: vec![command(structure.with(body)?)] };
+        Some(handled(Around::Structure, body, catch, finally))
     }
 
     /// Returns the structure with its last block.
     fn with(self, block: Block) -> Option<CommandKind> {
         Some(match self {
-            Self::Try(_) | Self::Broken(_) => return None,
+            Self::Try(_) | Self::Function { .. } | Self::Broken(_) => return None,
             Self::If { mut arms, condition: Some(condition) } => {
                 arms.push((condition, block));
                 CommandKind::If { arms, otherwise: None }
@@ -90,9 +91,6 @@ impl Structure {
                 CommandKind::For(head)
             }
             Self::In(directory) => CommandKind::In { directory, body: block },
-            Self::Function { name, name_span } => {
-                CommandKind::Function { name, name_span, body: block }
-            }
         })
     }
 }
@@ -148,7 +146,9 @@ impl From<HeadLine> for Structure {
             HeadLine::While(condition) => Self::While(condition),
             HeadLine::For(head) => Self::For(head),
             HeadLine::In(directory) => Self::In(directory),
-            HeadLine::Function { name, name_span } => Self::Function { name, name_span },
+            HeadLine::Function { name, name_span, parameters } => {
+                Self::Function { name, name_span, parameters }
+            }
             HeadLine::Broken(keyword) => Self::Broken(keyword),
         }
     }

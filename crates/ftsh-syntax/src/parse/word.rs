@@ -175,7 +175,7 @@ impl Builder<'_> {
         let span = self.span(name);
         let word = Word { span, parts: smallvec![WordPart::Bare(name.as_str().to_owned())] };
         let kind = CommandKind::Pipeline(single(word));
-        let command = Command { span, gap: false, kind, redirects: Vec::new(), one_line: false };
+        let command = Command::plain(span, kind);
         let kind = ExprKind::Collected(Block { commands: vec![command] });
         (Substitute::Command, vec![WordPart::Call(Box::new(Expr { span, kind }))])
     }

@@ -36,3 +36,18 @@ warning[call-in-word]: `nosuch(` is text in the words of a command, and no funct
         "if .succeeds. (echo ${length(abc)}); a; end",
     ]);
 }
+
+#[test]
+fn a_call_fits_the_parameters() {
+    let head = "function f host port=22\nreturn $host + $port\nend\n";
+    for call in ["f", "f a b c", "if f; end", "x=f(1, 2, 3)", "echo ${f(1, 2, 3)}"] {
+        let warnings = warnings(&format!("{head}{call}"));
+        assert!(warnings.contains("argument-count"), "{call}: {warnings}");
+    }
+    for call in ["f a", "f a 23", "f $1 $2 $3", "f \"$@\"", "f *", "x=f(1)", "y=f($x)"] {
+        let warnings = warnings(&format!("{head}{call}"));
+        assert!(!warnings.contains("argument-count"), "{call}: {warnings}");
+    }
+    let rest = warnings("function f files...\necho $files\nend\nf a b c\nf");
+    assert!(!rest.contains("argument-count"), "{rest}");
+}

@@ -175,6 +175,13 @@ fn hover_explains_declared_arguments() {
     insta::assert_snapshot!(explained(&text("echo $files").replace("dry-run", "dry-r‸un")), @"1:28-40 `$dry_run`: `true` with the option `-n` or `--dry-run`, otherwise `false`.");
     insta::assert_snapshot!(explained(&text("echo $files").replace("--out", "--o‸ut")), @"1:41-51 `$out`: the value of the option `--out`; unset without the option.");
     insta::assert_snapshot!(explained(&text("echo $fil‸es")), @"2:6-12 `$files`: a list of the remaining arguments of the script.");
+    let function = |text: &str| explained(&format!("{text}\nend\nf a"));
+    insta::assert_snapshot!(function("function f host port=22 files...\necho $po‸rt"), @"2:6-11 `$port`: an argument of `f`, or the default `22`.");
+    insta::assert_snapshot!(function("function f ho‸st\necho $host"), @"1:12-16 `$host`: an argument of `f`.");
+    assert!(
+        explained("function f host port=22\necho $host\nend\n‸f a")
+            .contains("function f host port=22")
+    );
     assert!(explained("ar‸gs name").contains("Declares the arguments of a script"));
     assert_eq!(explained("echo a\nar‸gs name"), "nothing");
 }

@@ -97,8 +97,8 @@ fn wrong_declarations_are_refused() {
         ("args a |-b", "`|-b` can't be the name of an argument"),
         ("args a b\"c\"", "`bc` can't be the name of an argument"),
         ("args a \"text\"", "only the first word of `args` is in quotes, the summary"),
-        ("args a b=$HOME", "the words of `args` can't have variables"),
-        ("args \"of $x\" a", "the words of `args` can't have variables"),
+        ("args a b=$HOME", "a declaration of arguments can't have variables"),
+        ("args \"of $x\" a", "a declaration of arguments can't have variables"),
         ("args \"open", "unterminated string"),
     ];
     for (text, message) in cases {
@@ -114,4 +114,25 @@ fn prompts_and_sourced_files_declare_nothing() {
         errors[0].message,
         "`args` declares the arguments of a script, not of a prompt or a sourced file"
     );
+}
+
+#[test]
+fn functions_have_parameters() {
+    for text in [
+        "function f host port=22 mode='a b' files...\n    echo $host\nend\n",
+        "function f a\n    echo $a\ncatch\n    echo b\nend\n",
+        "function f a\nend\n",
+    ] {
+        assert_eq!(printed(text), text);
+    }
+    for (text, message) in [
+        ("function f a=1 b\nend", "`b` is required after `a`, which is not"),
+        ("function f a... b\nend", "`a...` takes all arguments up to the last"),
+        ("function f a a\nend", "the argument `a` is declared twice"),
+        ("function f a=$b\nend", "a declaration of arguments can't have variables"),
+        ("function f a b-c\nend", "`b-c` can't be the name of an argument"),
+        ("function f a -v\nend", "unexpected `-v`"),
+    ] {
+        assert_eq!(wrong(text), message, "{text}");
+    }
 }

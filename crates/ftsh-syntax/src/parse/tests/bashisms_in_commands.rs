@@ -105,7 +105,7 @@ error[function-head]: unexpected `(`
   |
 4 | function g() {
   |           ^ expected the end of the command
-  = hint: a function has no list of parameters, its arguments are `$1`, `$2`, …: `function name`
+  = hint: parameters follow the name, with blanks between them: `function name a b`
 
 error[other-shell]: there is no `}` in ftsh
  --> t:6:1
