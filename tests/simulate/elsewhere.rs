@@ -368,7 +368,7 @@ fn compare(program: &Program, tried: &mut Tried) -> Result<(), String> {
                 BranchEnd::Failed { failure, .. } | BranchEnd::OutOfTime(failure) => {
                     Some(failure[0].failure.reason())
                 }
-                other => return Err(story(&format!("{other:?}"))),
+                other @ BranchEnd::Canceled(_) => return Err(story(&format!("{other:?}"))),
             };
             if (failure, end.attempts) != *ended || there.ends[root] != *ended {
                 return Err(story(&format!("{end:?} instead of {ended:?}")));
