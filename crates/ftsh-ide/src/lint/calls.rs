@@ -88,7 +88,7 @@ fn wrong_count(
         }
         _ => return None,
     };
-    Some(Warning::new(Slug::ArgumentCount, span, message))
+    Some(Warning::new(Slug::CallArguments, span, message))
 }
 
 /// Returns true if a word is certainly one word when the command runs.

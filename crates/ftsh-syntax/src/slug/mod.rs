@@ -180,6 +180,7 @@ slugs! {
     Warning {
         AppendInAtomic "append-in-atomic",
         BraceWord "brace-word",
+        CallArguments "call-arguments",
         CallInWord "call-in-word",
         ChainedPower "chained-power",
         EchoOption "echo-option",

@@ -42,12 +42,12 @@ fn a_call_fits_the_parameters() {
     let head = "function f host port=22\nreturn $host + $port\nend\n";
     for call in ["f", "f a b c", "if f; end", "x=f(1, 2, 3)", "echo ${f(1, 2, 3)}"] {
         let warnings = warnings(&format!("{head}{call}"));
-        assert!(warnings.contains("argument-count"), "{call}: {warnings}");
+        assert!(warnings.contains("call-arguments"), "{call}: {warnings}");
     }
     for call in ["f a", "f a 23", "f $1 $2 $3", "f \"$@\"", "f *", "x=f(1)", "y=f($x)"] {
         let warnings = warnings(&format!("{head}{call}"));
-        assert!(!warnings.contains("argument-count"), "{call}: {warnings}");
+        assert!(!warnings.contains("call-arguments"), "{call}: {warnings}");
     }
     let rest = warnings("function f files...\necho $files\nend\nf a b c\nf");
-    assert!(!rest.contains("argument-count"), "{rest}");
+    assert!(!rest.contains("call-arguments"), "{rest}");
 }
