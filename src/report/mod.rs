@@ -19,6 +19,7 @@ use ftsh_machine::outcome::{
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::trace::{INNER_STEPS, StepKind, TraceStep, place};
 use ftsh_syntax::diagnostic::{excerpt, printable};
+use ftsh_syntax::slug::Slug;
 
 /// Lines of a trace: calls, branches and tries around a failure, innermost first.
 const MAX_TRACE: usize = 8;
@@ -34,7 +35,7 @@ pub fn render(failure: &Failure, secrets: &Secrets) -> String {
     // Writing to a string can't fail.
     let file = printable(failure.file());
     // A caller with a missing argument needs no line of the script.
-    let is_usage = failure.kind == FailureKind::Usage;
+    let is_usage = failure.slug == Slug::Usage;
     let place = if is_usage { file } else { format!("{file}:{}", failure.line) };
     let mut text = format!("ftsh: {place}: {}\n", message(failure));
     let source = secrets.hide(failure.source.line_text(failure.line).trim());

@@ -96,6 +96,6 @@ fn exit_codes_belong_to_the_script() {
     {
         assert_eq!(world().run(script).outcome.exit_code(), code, "{script}");
     }
-    world().run("exit 256").fails("failure", 1);
+    world().run("exit 256").fails("usage", 2);
     world().run("exec fail 4");
 }

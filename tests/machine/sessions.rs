@@ -114,7 +114,7 @@ fn only_exit_leaves() {
         session.says(script);
         assert!(!session.machine.exit_requested(), "{script}");
     }
-    session.fails("exit many", "failure");
+    session.fails("exit many", "usage");
     assert!(!session.machine.exit_requested());
     for script in ["exit", "exit 0", "function f; exit; end; f; hang", "try; exit 1; end"] {
         session.says(script);

@@ -438,7 +438,7 @@ fn a_deferral_by_no_time_repeats_the_attempt_at_once() {
 #[test]
 fn a_deferral_needs_a_time() {
     for wrong in ["defer", "defer busy", "defer -1"] {
-        exponential().run(&format!("try 2 times\n {wrong}\nend")).fails("failure", 1).takes(1.0);
+        exponential().run(&format!("try 2 times\n {wrong}\nend")).fails("usage", 2).takes(1.0);
     }
 }
 

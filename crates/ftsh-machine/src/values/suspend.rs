@@ -33,6 +33,6 @@ impl Suspend {
 
     /// Returns the failure of a builtin with wrong arguments.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self::builtin(Slug::BuiltinArguments, message)
+        Self::Failed(FailureKind::Usage, Slug::BuiltinArguments, message.into())
     }
 }
