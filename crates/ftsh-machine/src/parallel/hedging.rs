@@ -132,7 +132,7 @@ impl Forker<'_> {
             (TaskEnding::Failed(thrown), _) => (Err(thrown.clone()), "another word gave up"),
             (TaskEnding::Exited(code), _) => {
                 let step = self.core.branch_step(task, branch, 0);
-                (Err(task.exited("branch", *code).inside(step)), "another word exited")
+                (Err(task.exited("a branch", *code).inside(step)), "another word exited")
             }
         };
         let is_success = result.is_ok();

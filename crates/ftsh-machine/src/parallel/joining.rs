@@ -163,6 +163,7 @@ fn joined(task: &mut Task) -> Flow {
         return Flow::broken(task, JoinFrame::MISSING);
     };
     task.stack.truncate(height);
+    let mut what = "a stage";
     let failed = match join.kind {
         JoinKind::Branches { clauses, tally, .. } => {
             if let Some(failed) = tally.result(&clauses) {
@@ -181,11 +182,16 @@ fn joined(task: &mut Task) -> Flow {
             Some(Err(thrown)) => return Flow::Throw(thrown),
             None => return Flow::broken(task, "a hedged `forany` ends without a word"),
         },
-        JoinKind::Stages(stages) => join_stages(task, stages),
+        JoinKind::Stages(stages) => {
+            if stages.len() == 1 {
+                what = "`$(…)`";
+            }
+            join_stages(task, stages)
+        }
     };
     match failed {
         Some(TaskEnding::Failed(thrown)) => Flow::Throw(thrown),
-        Some(TaskEnding::Exited(code)) => Flow::Throw(task.exited("stage", code)),
+        Some(TaskEnding::Exited(code)) => Flow::Throw(task.exited(what, code)),
         Some(TaskEnding::Succeeded) | None => {
             task.jump(join.end);
             Flow::Continue
@@ -202,7 +208,7 @@ pub(crate) fn branches_failed(task: &Task, failed: Failed) -> Thrown {
             Thrown { retry: failed.retry, ..task.thrown(kind, code, message, "").caused_by(errno) }
         }
         (None, Some(TaskEnding::Failed(thrown))) => thrown,
-        (None, Some(TaskEnding::Exited(code))) => task.exited("branch", code).inside(failed.step),
+        (None, Some(TaskEnding::Exited(code))) => task.exited("a branch", code).inside(failed.step),
         (None, Some(TaskEnding::Succeeded) | None) => task.broken("a `forall` fails for no reason"),
     };
     Arc::make_mut(&mut thrown.failure).branches = Some(failed.branches);

@@ -577,9 +577,9 @@ impl Task {
         }
     }
 
-    /// Returns the failure of a task that executed `exit`; `what` names the kind of the task.
+    /// Returns the failure of a task that executed `exit`; `what` names the task.
     pub(crate) fn exited(&self, what: &str, code: u8) -> Thrown {
-        let message = format!("a {what} exited with {code}");
+        let message = format!("{what} exited with {code}");
         self.thrown(FailureKind::Exit, i32::from(code), message, "exit")
     }
 

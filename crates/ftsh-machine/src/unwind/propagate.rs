@@ -27,6 +27,7 @@ impl Unwinder<'_> {
     pub(crate) fn throw(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
         let in_probe = self.core.tasks().is_answer(task, &thrown);
         if !in_probe && thrown.logged == Logged::Not {
+            name_both(self.core.tasks(), task, &mut thrown);
             let forgiven = thrown.retry == Retry::BrokenPipe;
             let uncaught = !forgiven && self.core.tasks().is_uncaught(task, &thrown);
             let level = if forgiven { Level::COMMANDS } else { Level::of_failure(uncaught) };
@@ -82,10 +83,7 @@ impl Unwinder<'_> {
                     return Committer::new(self.core).begin_commit(task, transaction, then);
                 }
                 // Only the command of a condition answers, and not the calls in its words.
-                FrameKind::WordCall(call) => {
-                    thrown.answers = false;
-                    name_both(task, call.start, &mut thrown);
-                }
+                FrameKind::WordCall(_) => thrown.answers = false,
                 FrameKind::Call(call) => {
                     thrown.answers = true;
                     task.leave_call(*call);
@@ -348,11 +346,20 @@ fn is_last_word(task: &Task, thrown: &Thrown) -> bool {
     }
 }
 
-/// Names both readings of a `$(name)` that is neither a variable nor a command.
-fn name_both(task: &Task, start: usize, thrown: &mut Thrown) {
+/// Names both readings of a `$(name)`, the commands of the task, that is neither a variable nor a
+/// command.
+fn name_both(tasks: &Tasks, task: &Task, thrown: &mut Thrown) {
+    let around = tasks.parent_of_stage(task).map_or(&[][..], |parent| &parent.frames);
+    let start = around.iter().rev().find_map(|frame| match &frame.kind {
+        FrameKind::WordCall(call) => Some(call.start),
+        _ => None,
+    });
     let text = task.program.source.text();
-    let name = text.get(start..).and_then(|rest| rest.split(')').next()).unwrap_or_default();
-    let is_form = text.get(..start).is_some_and(|before| before.ends_with("$(")) && is_name(name);
+    let Some((before, after)) = start.and_then(|start| text.split_at_checked(start)) else {
+        return;
+    };
+    let name = after.split(')').next().unwrap_or_default();
+    let is_form = before.ends_with("$(") && is_name(name) && thrown.failure.command == name;
     if is_form && thrown.failure.kind == FailureKind::NotFound {
         let failure = Arc::make_mut(&mut thrown.failure);
         failure.kind = FailureKind::Expression;

@@ -94,8 +94,11 @@ fn find_lost(
             {
                 return Some(Lost::Structure(at, "a `catch`"));
             }
-            FrameKind::Join(join) if matches!(join.kind, JoinKind::Stages(_)) => {
-                return Some(Lost::Structure(at, "a pipeline"));
+            FrameKind::Join(join) => {
+                if let JoinKind::Stages(stages) = &join.kind {
+                    let what = if stages.len() == 1 { "`$(…)`" } else { "a pipeline" };
+                    return Some(Lost::Structure(at, what));
+                }
             }
             _ => {}
         }
