@@ -146,7 +146,7 @@ mod tests {
         ];
         insta::assert_snapshot!(told(&events).expect("machines"), @r"
         3 used, 2 avoided for a while
-            n3: 1 branch, avoided 3 times (2 refused, 1 failed): no �[1msuch�directory
+            n3: 1 branch, avoided 3 times (2 refused, 1 failed): no �[1msuch⏎directory
             n2: 2 branches, avoided once (1 lost)
             n1: 1 branch
         ");

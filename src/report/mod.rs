@@ -232,7 +232,7 @@ mod tests {
           in `fetch`, called at line 7
           in the file sourced at main.ftsh:4
           in the `try` at line 1: 5 attempts in 21 s
-          in the branch h=web�3 at main.ftsh:3
+          in the branch h=web⏎3 at main.ftsh:3
           in the `try` at line 9: 1 attempt in 4.2 s
         "#);
     }

@@ -195,7 +195,12 @@ pub fn excerpt(line: &str) -> String {
 
 /// Returns text on one line, without characters that control a terminal.
 pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if is_harmless(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
+    let shown = |c| match c {
+        '\n' => '⏎',
+        c if is_harmless(c) => c,
+        _ => char::REPLACEMENT_CHARACTER,
+    };
+    text.chars().map(shown).collect()
 }
 
 /// Returns true for a character that neither controls a terminal nor changes the direction of text.

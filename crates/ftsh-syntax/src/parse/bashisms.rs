@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::braces::{self, arrays};
-use super::{Result, literal};
-use crate::ast::{Expr, ExprKind, Parameter, Simple, Word, WordPart};
+use super::{Result, literal, misspelled};
+use crate::ast::{Expr, ExprKind, Parameter, Redirect, Simple, Word, WordPart};
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
@@ -153,7 +153,7 @@ pub(super) fn operator_hint(symbol: &str) -> Option<Hint> {
     }
     if symbol != "!" && SYMBOLS.iter().any(|(known, _)| *known == symbol) {
         return Some(hint!(
-            "a symbol stands between two values, with blanks around it: `$a {symbol} $b`"
+            "a symbol stands between two values, with spaces around it: `$a {symbol} $b`"
         ));
     }
     let meant = operator(symbol)?;
@@ -253,6 +253,10 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
         Err(Box::new(SyntaxError::new(slug, word.span, message).hint(hint)))
     };
     if let Some(keyword) = keyword(word) {
+        let is_first = |it: &Redirect| it.span.start < word.span.start;
+        if simple.assignments.is_empty() && !simple.redirects.iter().any(is_first) {
+            return Err(Box::new(misspelled::structure_in_succeeds(word.span, keyword)));
+        }
         return refuse(
             Slug::MisplacedKeyword,
             format!("`{keyword}` can't follow a redirection or an assignment"),
@@ -398,7 +402,7 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
     if is_name(name) && second.is_some_and(|word| word.starts_with('=')) {
         return refuse(
             Slug::AssignmentBlank,
-            "an assignment has no blank before its `=`".to_owned(),
+            "an assignment has no space before its `=`".to_owned(),
             hint!("write `{name}=value`"),
         );
     }

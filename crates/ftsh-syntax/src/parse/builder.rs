@@ -21,6 +21,8 @@ pub(super) struct Builder<'s> {
     pub(super) base: usize,
     /// Here-documents of the text.
     pub(super) documents: Documents<'s>,
+    /// Indentation of the here-document around the current line, which is no part of its texts.
+    pub(super) indent: &'s str,
     /// Functions defined by some line of the script or before the script.
     pub(super) functions: HashSet<&'s str>,
     /// Variables of the text, once a command has one.
@@ -35,6 +37,8 @@ pub(super) struct Builder<'s> {
     pub(super) is_first: bool,
     /// True if only `args` and `use` precede the current statement.
     pub(super) is_in_head: bool,
+    /// True if a `$(` of the current line has no `)` in the text.
+    pub(super) endless_group: bool,
     /// Position of an unterminated string in the current line.
     pub(super) endless_string: Option<usize>,
     /// First string over several lines, which may have swallowed the lines after it.
@@ -48,6 +52,7 @@ impl<'s> Builder<'s> {
             text,
             base: 0,
             documents: Documents::new(text),
+            indent: "",
             functions: function_names(text)
                 .into_iter()
                 .chain(known.functions.iter().copied())
@@ -58,6 +63,7 @@ impl<'s> Builder<'s> {
             has_used: known.has_used,
             is_first: false,
             is_in_head: false,
+            endless_group: false,
             endless_string: None,
             long_string: None,
             nesting: 0,

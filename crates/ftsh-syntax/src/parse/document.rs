@@ -31,20 +31,22 @@ impl Builder<'_> {
                 .hint(hint!("`<<EOF` takes the lines up to a line `EOF`")),
             ));
         };
-        let Some(lines) = self.documents.take(&delimiter, indented) else {
+        let (all, around) = (self.text, self.indent);
+        let end = format!("{}{delimiter}", if indented { "" } else { around });
+        let Some(lines) = self.documents.take(&end, indented) else {
             self.documents.endless = true;
             return Err(Box::new(
                 SyntaxError::new(Slug::UnclosedHereDocument, span, "unterminated here-document")
                     .label(format!("no line `{delimiter}` follows"))
                     .hint(hint!(
-                        "the last line must be the delimiter alone; after `<<-{delimiter}` blanks may stand before it"
+                        "the last line must be the delimiter alone; after `<<-{delimiter}` spaces may stand before it"
                     )),
             ));
         };
-        let text = &self.text[lines.start..lines.end];
-        let rest = &self.text[lines.end..];
+        let text = &all[lines.start..lines.end];
+        let rest = &all[lines.end..];
         let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
-        let indent = &rest[..blanks];
+        let indent = if indented { &rest[..blanks] } else { around };
         check_indentation(lines, text, indent, &delimiter)?;
         let quoted = !word.parts.iter().all(|part| matches!(part, WordPart::Bare(_)));
         let part = if quoted {
@@ -56,13 +58,14 @@ impl Builder<'_> {
                 .expect("a document that was parsed")
                 .into_inner();
             let base = std::mem::replace(&mut self.base, lines.start);
-            let pieces = self.quoted(document, &['$', '\\', '`'], indent);
-            self.base = base;
+            self.indent = indent;
+            let pieces = self.quoted(document, &['$', '\\', '`'], true);
+            (self.base, self.indent) = (base, around);
             WordPart::Double(pieces?)
         };
         Ok(RedirectionTarget::HereDocument {
             delimiter: delimiter.into_owned(),
-            indent: indented.then(|| indent.to_owned()),
+            indent: indented.then(|| indent.strip_prefix(around).unwrap_or(indent).to_owned()),
             body: Word { span: lines, parts: smallvec![part] },
         })
     }

@@ -6,12 +6,13 @@ use super::Rule;
 use super::bashisms;
 use super::braces::arrays;
 use super::builder::too_nested;
+use super::misspelled::structure_in_succeeds;
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
 use crate::slug::Slug;
 use crate::span::Span;
-use crate::vocabulary::{HEADS, OPERATORS, QUESTIONS, SYMBOLS, loop_clauses};
+use crate::vocabulary::{HEADS, OPERATORS, QUESTIONS, SYMBOLS, is_name, loop_clauses};
 
 /// Explains a failed parse of the text from `base` on, whose command begins at `start`.
 pub(super) fn explain(
@@ -57,16 +58,18 @@ pub(super) fn explain(
         SyntaxError::new(slug, found.span, format!("unexpected `{}`", found.text))
             .label(format!("expected {expected}"))
     };
+    if found.text.is_empty() && before.ends_with(['&', '|']) {
+        let goes_on = before.ends_with("&&") || before.ends_with("||");
+        let hint = || hint!("a condition goes on in the next line behind a `\\`");
+        return if goes_on { error.hint(hint()) } else { error };
+    }
     if is_command_missing {
-        if before.ends_with('|') {
-            return error;
-        }
         if last_stage.is_some_and(assigns) {
             return error.hint(no_assignment());
         }
         if before.starts_with("IFS=") {
             return error.hint(hint!(
-                "words are separated by blanks alone: `for field in split($line, \",\")` splits a text"
+                "words are separated by spaces alone: `for field in split($line, \",\")` splits a text"
             ));
         }
         if assigns(before) && before.contains(',') && !before.contains([' ', '\t', '"', '\'']) {
@@ -133,16 +136,6 @@ fn find_structure_in_succeeds(text: &str, start: usize) -> Option<SyntaxError> {
         from += stage.len() + 1;
     }
     None
-}
-
-/// Creates the error for a structure inside of `.succeeds.`.
-pub(super) fn structure_in_succeeds(span: Span, head: &str) -> SyntaxError {
-    SyntaxError::new(
-        Slug::StructureAsCondition,
-        span,
-        format!("a condition takes commands, and no `{head}`"),
-    )
-    .hint(hint!("put the structure into a function, and call the function"))
 }
 
 /// Returns the hint for an assignment among stages.
@@ -298,7 +291,22 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
         let hint = hint!("write `if {condition}`, the commands, and `end`");
         return Some((Slug::AndOr, hint));
     }
+    let is_called = statement[before.len()..].starts_with('(');
+    let called = before.rsplit([' ', '\t']).next().filter(|it| is_called && is_name(it));
     let advice = match (keyword, found) {
+        (_, "|") if before.contains("$((") => (
+            Slug::Arithmetic,
+            hint!("`$((` begins a calculation; a pipeline has one parenthesis: `$(… | …)`"),
+        ),
+        (_, "]") if asks && rest.starts_with("[ ") => {
+            let joined = before.split_once("[ ").map_or("", |it| it.1);
+            (Slug::MisplacedSymbol, hint!("a comparison has no brackets: `{keyword} {joined}`"))
+        }
+        (_, "(") if asks && let Some(name) = called => {
+            let call = &statement[before.len()..];
+            let call = &call[..call.find(')').map_or(call.len(), |at| at + 1)];
+            (Slug::Unexpected, hint!("a call in the words of a command: `${{{name}{call}}}`"))
+        }
         (_, "then" | "do") if asks => (Slug::Unexpected, bashisms::block()),
         ("for" | "forany" | "forall", ",") if before.split_whitespace().count() == 2 => {
             (Slug::LoopHead, hint!("a loop has one variable: `{keyword} x in a b c`"))
@@ -310,7 +318,7 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
             let list = list.join(" ");
             (
                 Slug::LoopHead,
-                hint!("blanks separate the words of a list, not commas: `{keyword} {list}`"),
+                hint!("spaces separate the words of a list, not commas: `{keyword} {list}`"),
             )
         }
         (_, "&&" | "||" | "&") if line.starts_with("((") => (Slug::Arithmetic, bashisms::sum()),
@@ -356,7 +364,7 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
             let value = before.rsplit([' ', '\t']).next().unwrap_or_default();
             let rest = line[line.find(before).unwrap_or_default() + before.len()..].trim();
             let rest = rest.split([';', '&', '|', '#']).next().unwrap_or_default().trim();
-            (Slug::Unexpected, hint!("a text with blanks has quotes: `\"{value} {rest}\"`"))
+            (Slug::Unexpected, hint!("a text with spaces has quotes: `\"{value} {rest}\"`"))
         }
         ("function", found) if !found.is_empty() => (
             Slug::FunctionHead,

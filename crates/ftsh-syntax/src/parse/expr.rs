@@ -305,6 +305,11 @@ impl Builder<'_> {
         if let Some(hint) = foreign {
             return error.hint(hint);
         }
+        let inside = self.text[span.end..call.end].trim_start();
+        if inside.len() < call.end - span.end {
+            let words = inside.trim_matches(['(', ')']).trim();
+            return error.hint(hint!("a command has no parentheses: `{name} {words}`"));
+        }
         let known = FUNCTIONS.iter().map(|function| function.name);
         match nearest(name, known.chain(self.functions.iter().copied())) {
             Some(meant) => error.hint(hint!("did you mean `{meant}`?")),

@@ -209,7 +209,7 @@ pub(super) fn check_assignments<'n>(
         let message = format!("`{name}` would be set for the command `{}` only", command.trim());
         let error = SyntaxError::new(Slug::AssignmentBlank, span, message);
         let hint = hint!(
-            "a value with blanks has quotes: `{name}=\"{begin}{command}\"`; a variable for one \
+            "a value with spaces has quotes: `{name}=\"{begin}{command}\"`; a variable for one \
              command only: `env {name}={begin}{command}`"
         );
         return Err(Box::new(error.hint(hint)));

@@ -1,10 +1,24 @@
-//! Misspelled heads of structures, and heads of other languages, which show by an `end` too many.
+//! Misplaced and misspelled heads of structures, and heads of other languages, which show by an `end`
+//! too many.
 
 use super::literal;
 use crate::ast::CommandKind;
+use crate::error::SyntaxError;
+use crate::hint::hint;
 use crate::nearest::nearest;
+use crate::slug::Slug;
 use crate::span::Span;
 use crate::vocabulary::{FOREIGN_HEADS, HEADS};
+
+/// Creates the error for a structure inside of `.succeeds.`.
+pub(super) fn structure_in_succeeds(span: Span, head: &str) -> SyntaxError {
+    SyntaxError::new(
+        Slug::StructureAsCondition,
+        span,
+        format!("a condition takes commands, and no `{head}`"),
+    )
+    .hint(hint!("put the structure into a function, and call the function"))
+}
 
 /// Returns the head meant by the first word of a command.
 pub(super) fn intended_head(word: &str) -> Option<&'static str> {

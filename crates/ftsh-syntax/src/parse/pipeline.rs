@@ -1,8 +1,8 @@
 //! Builder of pipelines: commands, and structures whose heads or ends are on the line.
 
 use super::builder::Builder;
-use super::expected::structure_in_succeeds;
 use super::line::{EndLine, Piped};
+use super::misspelled::structure_in_succeeds;
 use super::{Pair, Result, Rule, jump};
 use crate::ast::{Pipeline, Redirect, RedirectionTarget, Stage, StageKind};
 use crate::error::SyntaxError;

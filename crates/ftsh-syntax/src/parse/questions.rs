@@ -57,7 +57,7 @@ pub(super) fn check_word(word: &Word, text: &str) -> Result<()> {
         return Err(Box::new(error.hint(hint!("write `if {command} -> {left}`"))));
     }
     let symbol = if symbol == "=" { "==" } else { symbol };
-    let message = format!("`{symbol}` needs blanks on both sides");
+    let message = format!("`{symbol}` needs spaces on both sides");
     let error = SyntaxError::new(Slug::CommandAsCondition, word.span, message);
     Err(Box::new(error.hint(hint!("write `{left} {symbol} {right}`"))))
 }
@@ -97,7 +97,7 @@ pub(super) fn check(expr: &Expr, text: &str) -> Result<()> {
         && let Some(WordPart::Bare(begin)) = word.parts.first()
         && begin.starts_with('[')
     {
-        let message = "`[` needs a blank behind it";
+        let message = "`[` needs a space behind it";
         let error = SyntaxError::new(Slug::CommandAsCondition, word.span, message);
         let rest = text[word.span.start + 1..expr.span.end].trim_end_matches(']');
         return Err(Box::new(error.hint(hint!("write `if {rest}`"))));
@@ -317,7 +317,7 @@ fn check_simple(simple: &Simple, text: &str) -> Result<()> {
         let error = SyntaxError::new(Slug::CommandAsCondition, simple.span, message);
         let written = &text[word.span.start..redirect.span.end];
         return Err(Box::new(error.hint(hint!(
-            "a comparison has blanks around its symbol: `$a < $b`; a command in a variable has \
+            "a comparison has spaces around its symbol: `$a < $b`; a command in a variable has \
              parentheses: `.succeeds. ({written})`"
         ))));
     }
@@ -359,12 +359,12 @@ fn check_simple(simple: &Simple, text: &str) -> Result<()> {
         );
         return refuse(Slug::CommandAsCondition, format!("`{name}` has no parentheses"), hint);
     }
-    if let Some(redirect) = early.filter(|it| may_be_compared(it)) {
+    if let Some(redirect) = early.filter(|it| may_be_compared(it) || is_number(name)) {
         let written = &text[word.span.start..redirect.span.end];
         let message = "a redirection to a value could be a comparison";
         let error = SyntaxError::new(Slug::CommandAsCondition, simple.span, message);
         return Err(Box::new(error.hint(hint!(
-            "a comparison has blanks around its symbol: `$a < $b`; a command has parentheses: \
+            "a comparison has spaces around its symbol: `$a < $b`; a command has parentheses: \
              `.succeeds. ({written})`"
         ))));
     }
@@ -404,7 +404,7 @@ fn check_simple(simple: &Simple, text: &str) -> Result<()> {
 
 /// Returns the error for `!$x` and `!command`.
 fn glued_negation(word: &Word, negated: &str) -> Box<SyntaxError> {
-    let message = "`!` needs a blank behind it";
+    let message = "`!` needs a space behind it";
     let error = SyntaxError::new(Slug::CommandAsCondition, word.span, message);
     Box::new(error.hint(hint!("write `! {negated}`")))
 }

@@ -194,6 +194,10 @@ impl<'s> ScriptReader<'s> {
                 self.lacks = self.text[at..].chars().next().map(Unfinished::Quote);
                 self.at = self.next_line(at);
                 self.fresh = true;
+            } else if std::mem::take(&mut self.builder.endless_group) {
+                self.lost = true;
+                self.lacks = Some(Unfinished::Quote('('));
+                self.at = self.text.len();
             }
         }
         if let Some(comment) = parsed.comment {

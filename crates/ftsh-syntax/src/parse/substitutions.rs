@@ -10,8 +10,16 @@ use crate::vocabulary::is_name;
 /// Returns the error for the `` `command` `` at `span` of a script's `text`.
 pub(super) fn backquotes(span: Span, text: &str) -> SyntaxError {
     let command = text[span.start..span.end].trim_matches('`').trim();
+    let line = text[..span.start].rsplit(['\n', ';']).next().unwrap_or_default().trim();
+    let asks =
+        line.rsplit(' ').next().is_some_and(|it| matches!(it, "if" | "while" | "!" | "&&" | "||"));
     SyntaxError::new(Slug::CommandSubstitution, span, "backquotes don't run commands").hint(
-        if command.is_empty() || command.contains('\n') || !is_script(&format!("a=$({command})")) {
+        if asks && is_end(&text[span.end..]) {
+            hint!("write `{line} {command}`")
+        } else if command.is_empty()
+            || command.contains('\n')
+            || !is_script(&format!("a=$({command})"))
+        {
             hint!("write `$(command)`")
         } else {
             hint!("write `$({command})`")
@@ -38,7 +46,7 @@ pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
             (_, Some(file)) if !file.is_empty() && !file.contains(' ') => {
                 (Slug::CommandSubstitution, "`$(…)` holds commands", hint!("write `$(cat {file})`"))
             }
-            (Some(""), _) => (
+            (Some(inside), _) if inside.trim_matches([';', ' ', '\n']).is_empty() => (
                 Slug::CommandSubstitution,
                 "there is no command in `$()`",
                 hint!("write `$(command)`, or `\"\"` for an empty text"),

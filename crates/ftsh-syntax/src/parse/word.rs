@@ -32,11 +32,27 @@ impl Builder<'_> {
                  a dollar sign before a quote is `\\$`"
             ))));
         }
+        if let Some(WordPart::Bare(text)) = parts.first()
+            && let Some(sum) = text.strip_prefix("$[").and_then(|it| it.strip_suffix(']'))
+        {
+            let error = SyntaxError::new(Slug::Arithmetic, span, "`$[…]` calculates nothing");
+            return Err(Box::new(error.hint(hint!("write `$(({sum}))`"))));
+        }
         Ok(Word { span, parts: parts.into() })
     }
 
     fn parts(&mut self, pairs: Pairs) -> Result<Vec<WordPart>> {
-        pairs.map(|pair| self.part(pair)).collect()
+        let mut parts = Vec::new();
+        for pair in pairs {
+            let is_joined = matches!(parts.last(), Some(WordPart::Bare(_)));
+            parts.push(match self.part(pair)? {
+                WordPart::Bare(text) if !self.indent.is_empty() => {
+                    WordPart::Bare(unindented(&text, self.indent, is_joined).into_owned())
+                }
+                part => part,
+            });
+        }
+        Ok(parts)
     }
 
     pub(super) fn part(&mut self, pair: Pair) -> Result<WordPart> {
@@ -66,14 +82,15 @@ impl Builder<'_> {
         self.check_end(&pair)?;
         let mut text = String::new();
         for inner in pair.into_inner() {
-            unescape(inner.as_str(), &['\'', '"', '\\'], false, &mut text);
+            let lines = unindented(inner.as_str(), self.indent, false);
+            unescape(&lines, &['\'', '"', '\\'], false, &mut text);
         }
         Ok(text)
     }
 
     fn double(&mut self, pair: Pair) -> Result<Vec<Quoted>> {
         self.check_end(&pair)?;
-        self.quoted(pair.into_inner(), &['"', '\'', '$', '\\', '`'], "")
+        self.quoted(pair.into_inner(), &['"', '\'', '$', '\\', '`'], false)
     }
 
     /// Refuses an unterminated string.
@@ -98,19 +115,19 @@ impl Builder<'_> {
         }))
     }
 
-    /// Builds the parts of a double-quoted string, or of a here-document without its indentation.
+    /// Builds the parts of a double-quoted string, or of a here-document, which `starts` a line.
     pub(super) fn quoted(
         &mut self,
         pairs: Pairs,
         escapable: &[char],
-        indent: &str,
+        starts: bool,
     ) -> Result<Vec<Quoted>> {
         let mut pieces = Vec::new();
         for (index, pair) in pairs.enumerate() {
             match pair.as_rule() {
                 Rule::double_text | Rule::document_text => {
                     let mut text = String::new();
-                    let lines = unindented(pair.as_str(), indent, index == 0);
+                    let lines = unindented(pair.as_str(), self.indent, starts && index == 0);
                     unescape(&lines, escapable, true, &mut text);
                     if !text.is_empty() {
                         pieces.push(Quoted::Text(text));
@@ -222,7 +239,10 @@ impl Builder<'_> {
                 Rule::substitute | Rule::double_substitute => {
                     substitute = Some(self.nested(span, |this| this.substitute(pair))?);
                 }
-                _ => return Err(substitutions::variable(span, self.text).into()),
+                _ => {
+                    self.endless_group = text.starts_with("$(") && !text.ends_with(')');
+                    return Err(substitutions::variable(span, self.text).into());
+                }
             }
         }
         match variable {
@@ -263,6 +283,18 @@ impl Builder<'_> {
     /// Builds a position in a list, which counts from 1.
     fn position(&mut self, pair: Pair) -> Result<Box<Expr>> {
         let index = self.expr(pair)?;
+        let text = literal::operand(&index).unwrap_or_default();
+        let slice = text.split_once(':');
+        if is_name(&text) || slice.is_some() {
+            let message = format!("`{text}` is not a number");
+            let error = SyntaxError::new(Slug::NotANumber, index.span, message);
+            return Err(Box::new(error.hint(match slice {
+                Some((from, to)) => {
+                    hint!("elements from a place to another: `${{l[{from}..{to}]}}`")
+                }
+                None => hint!("an index in a variable has a `$`: `${{l[${text}]}}`"),
+            })));
+        }
         if literal::expr(&index).is_some_and(|text| text == "0") {
             let message = "the first element of a list has the index 1";
             let error = SyntaxError::new(Slug::OutOfRange, index.span, message);

@@ -2,9 +2,10 @@
 
 use super::Printer;
 use crate::ast::{
-    Block, Command, CommandKind, Expr, ExprKind, Index, Parameter, Quoted, Substitute, VariableUse,
-    Word, WordPart,
+    BinaryOperator, Block, Command, CommandKind, Expr, ExprKind, Index, Parameter, Quoted,
+    Substitute, VariableUse, Word, WordPart,
 };
+use crate::parse::literal;
 use crate::vocabulary::is_name;
 
 /// Surroundings of text, which decide on the characters to escape.
@@ -56,16 +57,56 @@ impl Printer {
     fn call(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Collected(_) => self.expr(expr),
-            // The parentheses of the group are the inner ones.
-            ExprKind::Group(_) => {
-                self.text.push_str("$(");
-                self.expr(expr);
-                self.text.push(')');
+            ExprKind::Group(inner) => {
+                self.text.push_str("$((");
+                match &inner.kind {
+                    // The parser adds the zero to a value alone.
+                    ExprKind::Binary { operator: BinaryOperator::Add, left, right, .. }
+                        if is_zero(right) && right.span == left.span =>
+                    {
+                        self.sum(left);
+                    }
+                    _ => self.sum(inner),
+                }
+                self.text.push_str("))");
             }
             _ => {
                 self.text.push_str("${");
                 self.expr(expr);
                 self.text.push('}');
+            }
+        }
+    }
+
+    /// Prints an expression of `$((…))`, where names are variables.
+    fn sum(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Group(inner) => match &inner.kind {
+                // The parser adds the zero to a sign.
+                ExprKind::Binary { operator: BinaryOperator::Sub, left, right, .. }
+                    if is_zero(left) && left.span == expr.span && !is_number(right) =>
+                {
+                    self.text.push('-');
+                    self.sum(right);
+                }
+                _ => {
+                    self.text.push('(');
+                    self.sum(inner);
+                    self.text.push(')');
+                }
+            },
+            ExprKind::Binary { operator, left, right, .. } => {
+                self.sum(left);
+                let symbol = operator.symbol().unwrap_or(operator.spelling());
+                self.text.push_str(&format!(" {symbol} "));
+                self.sum(right);
+            }
+            _ => {
+                let start = self.text.len();
+                self.expr(expr);
+                if self.text[start..].strip_prefix('$').is_some_and(is_name) {
+                    self.text.remove(start);
+                }
             }
         }
     }
@@ -263,6 +304,15 @@ impl Printer {
         }
         self.text = text;
     }
+}
+
+/// Returns true for a literal 0.
+fn is_zero(expr: &Expr) -> bool {
+    literal::expr(expr).is_some_and(|text| text == "0")
+}
+
+fn is_number(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Word(word) if literal::bare(word).is_some())
 }
 
 /// Returns true if text would lengthen the name of a variable before it.

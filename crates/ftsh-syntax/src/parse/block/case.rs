@@ -142,7 +142,7 @@ fn patterns(pipeline: Pipeline, span: Span) -> Result<Vec<Word>, Box<SyntaxError
         (stages.next(), stages.next())
     else {
         let error = refuse(span, "`when` takes patterns, not a pipeline");
-        return Err(Box::new(error.hint(hint!("blanks separate patterns: `when a b`"))));
+        return Err(Box::new(error.hint(hint!("spaces separate patterns: `when a b`"))));
     };
     if let Some(redirect) = simple.redirects.first() {
         let error = refuse(redirect.span, "`when` takes patterns, not a redirection");

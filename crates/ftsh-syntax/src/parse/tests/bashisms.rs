@@ -120,7 +120,7 @@ error[missing-command]: expected a command
   = hint: write one assignment per line, or `;` between assignments
 ");
     assert_snapshot!(rendered_errors("x = 5\nx=$x + 1\nx=$((x+1))\n((x++))"), @r"
-error[assignment-blank]: an assignment has no blank before its `=`
+error[assignment-blank]: an assignment has no space before its `=`
  --> t:1:1
   |
 1 | x = 5

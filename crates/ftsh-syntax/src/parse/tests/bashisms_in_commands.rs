@@ -209,14 +209,14 @@ error[loop-head]: unexpected `,`
   |
 1 | forany s in X, Y, Z
   |              ^ expected the end of the command
-  = hint: blanks separate the words of a list, not commas: `forany s in X Y Z`
+  = hint: spaces separate the words of a list, not commas: `forany s in X Y Z`
 
 error[loop-head]: unexpected `,`
  --> t:3:15
   |
 3 | forall s in $a,$b; x; end
   |               ^ expected the end of the command
-  = hint: blanks separate the words of a list, not commas: `forall s in $a $b`
+  = hint: spaces separate the words of a list, not commas: `forall s in $a $b`
 ");
     assert_snapshot!(rendered_errors("x+=1\n$x=5\nwait\nif x then\nend"), @r#"
 error[compound-assignment]: there is no `+=`
@@ -312,7 +312,7 @@ error[loop-head]: unexpected `,`
   |
 4 | for x in {a,b}
   |            ^ expected the end of the command
-  = hint: blanks separate the words of a list, not commas: `for x in a b`
+  = hint: spaces separate the words of a list, not commas: `for x in a b`
 ");
     assert_snapshot!(rendered_errors("a=(1 2)\na=()\na[0]=x\necho ${a[0]} ${#a[@]}"), @r#"
 error[array]: unexpected `2`

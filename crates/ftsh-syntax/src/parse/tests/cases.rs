@@ -44,7 +44,7 @@ error[case-form]: `when` takes patterns, not a pipeline
   |
 3 | when c | d
   | ^^^^^^^^^^
-  = hint: blanks separate patterns: `when a b`
+  = hint: spaces separate patterns: `when a b`
 
 error[part-order]: nothing can follow the `else` of a `case`
  --> t:5:1
@@ -96,7 +96,7 @@ error[stray-end]: `end` without a structure to end
 4 | end
   | ^^^
 
-error[assignment-blank]: an assignment has no blank before its `=`
+error[assignment-blank]: an assignment has no space before its `=`
  --> t:5:1
   |
 5 | when = a

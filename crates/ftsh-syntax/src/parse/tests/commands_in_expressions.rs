@@ -87,7 +87,7 @@ fn conditions_that_mean_something_else_are_refused() {
     assert_snapshot!(refused.concat(), @r#"
 if $x == a b
 error[unexpected]: unexpected `b`
-  = hint: a text with blanks has quotes: `"a b"`
+  = hint: a text with spaces has quotes: `"a b"`
 if $x -eq 5
 error[unknown-operator]: `-eq` is no operator here
   = hint: write `$x .eql. 5`
@@ -95,13 +95,13 @@ if x = 5
 error[unknown-operator]: `=` is no operator here
   = hint: write `x == 5`
 if x=5
-error[command-as-condition]: `==` needs blanks on both sides
+error[command-as-condition]: `==` needs spaces on both sides
   = hint: write `x == 5`
 if a==b
-error[command-as-condition]: `==` needs blanks on both sides
+error[command-as-condition]: `==` needs spaces on both sides
   = hint: write `a == b`
 if $x==3
-error[command-as-condition]: `==` needs blanks on both sides
+error[command-as-condition]: `==` needs spaces on both sides
   = hint: write `$x == 3`
 if -f x
 error[command-as-condition]: `-f` is no test of a file here
@@ -159,7 +159,7 @@ echo $(\n\n# first\ntry 3 times\n  x\nend) <<E\n$(cat f)\nE\nx=$((010))"
 a=$(date)
 echo "x $(ls -l | wc -l) $(name) $( name)" $(
     echo ")" ')' (a) # )
-) $(($n + 1)) $((2 * ($n - 1) / f(3)))
+) $((n + 1)) $((2 * (n - 1) / f(3)))
 echo $(
     # first
     try 3 times
@@ -168,7 +168,7 @@ echo $(
 ) <<E
 $(cat f)
 E
-x=$((010 + 0))
+x=$((010))
 "#);
 }
 
@@ -234,7 +234,7 @@ error[unclosed-here-document]: unterminated here-document
   |
 1 | x=$(cat <<E
   |         ^^^ no line `E` follows
-  = hint: the last line must be the delimiter alone; after `<<-E` blanks may stand before it
+  = hint: the last line must be the delimiter alone; after `<<-E` spaces may stand before it
 error[missing-end]: this `if` has no `end`
  --> t:1:5
   |

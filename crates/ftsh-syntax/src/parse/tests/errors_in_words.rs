@@ -67,7 +67,7 @@ error[unclosed-here-document]: unterminated here-document
   |
 2 |   cat <<EOF
   |       ^^^^^ no line `EOF` follows
-  = hint: the last line must be the delimiter alone; after `<<-EOF` blanks may stand before it
+  = hint: the last line must be the delimiter alone; after `<<-EOF` spaces may stand before it
 ");
     assert_snapshot!(rendered_errors("cat <<-EOF\n\ta\n\n  b\n\tEOF\n"), @"
 error[indented-here-document]: this line has less indentation than the last one, `EOF`

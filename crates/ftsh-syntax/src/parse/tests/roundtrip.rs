@@ -48,6 +48,9 @@ fn piece() -> impl Strategy<Value = String> {
         "$$",
         "${a}b",
         "$(b)",
+        "$((n))",
+        "$((-n + 2*(n-1)))",
+        "$(echo 'a\n  b' \"c\n$a\")",
         "${a:-b c}",
         "${a:-}",
         "${a:+'}'\\}\"$b\"}",
@@ -190,6 +193,7 @@ fn lines() -> impl Strategy<Value = String> {
     let document = prop::sample::select(vec![
         "cat <<E\na $x\\\nb `\nE",
         "cat <<E\nE",
+        "cat <<-E\n  a ${x:-b\n  c} $(echo 'd\n   e' \"f\n  $g\")\n  $(cat <<F\n   h\n  F\n  )\n  E",
         "cat <<'E F' >x\n$x\\\n\r\nE F",
         "a <<A | b <<B\nA\n$x\nB",
         "cat <<E; echo\nE\\\n\n\\$a \\`\"\\\"${a}b\nc\\\nE",

@@ -173,21 +173,21 @@ error[command-as-condition]: a value before a redirection could be a command or 
   |
 1 | if $a <$b
   |    ^^^^^^
-  = hint: a comparison has blanks around its symbol: `$a < $b`; a command in a variable has parentheses: `.succeeds. ($a <$b)`
+  = hint: a comparison has spaces around its symbol: `$a < $b`; a command in a variable has parentheses: `.succeeds. ($a <$b)`
 
 error[command-as-condition]: a value before a redirection could be a command or an operand
  --> t:1:4
   |
 1 | if $a< $b
   |    ^^^^^^
-  = hint: a comparison has blanks around its symbol: `$a < $b`; a command in a variable has parentheses: `.succeeds. ($a< $b)`
+  = hint: a comparison has spaces around its symbol: `$a < $b`; a command in a variable has parentheses: `.succeeds. ($a< $b)`
 
 error[misplaced-symbol]: unexpected `+`
  --> t:1:7
   |
 1 | if (1)+ 2
   |       ^ expected `)`
-  = hint: a symbol stands between two values, with blanks around it: `$a + $b`
+  = hint: a symbol stands between two values, with spaces around it: `$a + $b`
 
 error[unknown-operator]: `=` is no operator here
  --> t:1:4

@@ -22,6 +22,8 @@ fn missing_parts_are_found() {
     lacks("echo 'a\nb", Quote('\''));
     lacks("try; echo \"a $b", Quote('"'));
     lacks("x=\"", Quote('"'));
+    lacks("x=$(echo a\n", Quote('('));
+    lacks("try; echo $(if true\n echo b", Quote('('));
     lacks("cat <<EOF\ntext", Document);
     lacks("cat <<A <<'B'\nA\ntext\n", Document);
     lacks("cat <<EOF", Document);
@@ -59,6 +61,7 @@ fn complete_or_wrong_texts_lack_nothing() {
         "try\n5 .add.\nif (a\n",
         "echo )",
         "echo `",
+        "echo $(;)\n",
         "for",
         "|",
     ] {
