@@ -6,8 +6,7 @@ use std::collections::HashSet;
 use super::{Warning, walk};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
-    CommandKind, Expr, ExprKind, Parameter, Quoted, RedirectionTarget, Simple, VariableUse, Word,
-    WordPart,
+    CommandKind, Expr, ExprKind, Parameter, Quoted, Simple, VariableUse, Word, WordPart,
 };
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::literal;
@@ -49,7 +48,7 @@ fn code(simple: &Simple) -> Option<(String, &Word)> {
 }
 
 /// Returns true if a word contains a value that may be code. A single value is meant as code.
-fn has_value(word: &Word, plain: &HashSet<&str>) -> bool {
+fn has_value(word: &Word, plain: &HashSet<String>) -> bool {
     let is_single = match &word.parts[..] {
         [WordPart::Variable(_)] => true,
         [WordPart::Double(pieces)] => matches!(&pieces[..], [Quoted::Variable(_)]),
@@ -68,7 +67,7 @@ fn has_value(word: &Word, plain: &HashSet<&str>) -> bool {
     found
 }
 
-fn is_plain(variable: &VariableUse, plain: &HashSet<&str>) -> bool {
+fn is_plain(variable: &VariableUse, plain: &HashSet<String>) -> bool {
     match &variable.parameter {
         Parameter::Named(name) => plain.contains(&**name) || NUMBERS.contains(&&**name),
         Parameter::Count | Parameter::Pid => true,
@@ -78,43 +77,27 @@ fn is_plain(variable: &VariableUse, plain: &HashSet<&str>) -> bool {
 
 /// Returns the variables to which the script gives only numbers and words of letters, digits and
 /// harmless marks.
-fn plain_variables(script: &Script) -> HashSet<&str> {
+fn plain_variables(script: &Script) -> HashSet<String> {
     let (mut plain, mut other) = (HashSet::new(), HashSet::new());
     walk::each(&script.body, &mut |command| {
-        let mut add = |name, is_plain| {
+        let mut add = |name: &str, is_plain| {
             let names = if is_plain { &mut plain } else { &mut other };
-            names.insert(name);
+            names.insert(name.to_owned());
         };
         match &command.kind {
             CommandKind::For(details) => {
                 let is_plain = details.input.is_none() && details.list.iter().all(gives_plain);
-                add(&*details.variable, is_plain);
+                add(&details.variable, is_plain);
             }
             CommandKind::Assign { name, value, .. } => {
-                add(&**name, value.as_ref().is_none_or(gives_plain));
+                add(name, value.as_ref().is_none_or(gives_plain));
             }
-            CommandKind::List { name, .. } => add(&**name, false),
+            CommandKind::List { name, .. } => add(name, false),
             _ => {}
         }
-        // `read x` and `-> x` name the variable by a word.
-        let mut redirects: Vec<_> = command.redirects.iter().collect();
-        for simple in walk::simples(command) {
-            redirects.extend(&simple.redirects);
-            if walk::name(simple).is_some_and(|name| name == "read") {
-                for name in simple.words.iter().filter_map(literal::bare) {
-                    add(name, false);
-                }
-            }
-        }
-        for redirect in redirects {
-            if let RedirectionTarget::Variable(word) = &redirect.target
-                && let Some(name) = literal::bare(word)
-            {
-                add(name, false);
-            }
-        }
+        other.extend(walk::written(command));
     });
-    plain.difference(&other).copied().collect()
+    plain.difference(&other).cloned().collect()
 }
 
 /// Returns true if all values of an expression are numbers or plain words.

@@ -11,24 +11,25 @@ use ftsh_syntax::span::Span;
 pub(super) fn check(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();
     walk::each(&script.body, &mut |command| {
-        warnings.extend(walk::simples(command).filter_map(signed));
+        warnings.extend(walk::simples(command).filter_map(|it| signed(it, script.source.text())));
     });
     warnings
 }
 
 /// Checks a command for `x=$y -2`, which runs `-2` with a variable.
-fn signed(simple: &Simple) -> Option<Warning> {
+fn signed(simple: &Simple, text: &str) -> Option<Warning> {
     let ([(name, value)], [word]) = (&simple.assignments[..], &simple.words[..]) else {
         return None;
     };
-    let text = literal::bare(word)?;
-    let (sign, number) = text.split_at_checked(1)?;
+    let command = literal::bare(word)?;
+    let (sign, number) = command.split_at_checked(1)?;
     if !matches!(sign, "+" | "-" | "*" | "/" | "%") || literal::number(number).is_none() {
         return None;
     }
-    let value = literal::written(value).filter(|value| !value.is_empty())?;
-    let message = format!("`{text}` is a command here, and `{name}` is set for this command only");
+    let value = text.get(value.span.start..value.span.end).filter(|it| !it.is_empty())?;
+    let message =
+        format!("`{command}` is a command here, and `{name}` is set for this command only");
     let span = Span::new(word.span.start, word.span.end);
-    let hint = hint!("blanks stand around an operator: `{name}={value} {sign} {number}`");
+    let hint = hint!("spaces stand around an operator: `{name}={value} {sign} {number}`");
     Some(Warning::new(Slug::TextArithmetic, span, message).hint(hint))
 }

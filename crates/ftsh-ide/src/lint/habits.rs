@@ -2,9 +2,7 @@
 
 use super::{Warning, walk};
 use ftsh_syntax::Script;
-use ftsh_syntax::ast::{
-    BinaryOperator, CommandKind, Expr, ExprKind, Parameter, Quoted, Simple, Word, WordPart,
-};
+use ftsh_syntax::ast::{BinaryOperator, Expr, ExprKind, Parameter, Quoted, Simple, Word, WordPart};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
@@ -18,15 +16,10 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
     walk::each(&script.body, &mut |command| {
         for simple in walk::simples(command) {
             warnings.extend(sum(simple));
-            warnings.extend(empty_environment(simple));
             warnings.extend(echo_option(simple));
             warnings.extend(simple.words.iter().filter_map(pattern));
         }
-        let list = match &command.kind {
-            CommandKind::For(details) => &details.list[..],
-            CommandKind::List { words, .. } => words,
-            _ => &[],
-        };
+        let list = walk::items(command);
         let words = list.iter().filter_map(|expr| match &expr.kind {
             ExprKind::Word(word) => Some(word),
             _ => None,
@@ -76,17 +69,6 @@ fn echo_option(simple: &Simple) -> Option<Warning> {
     })
 }
 
-/// Checks the words before a command for `x= command`, which assigns nothing.
-fn empty_environment(simple: &Simple) -> Option<Warning> {
-    let (name, word) =
-        simple.assignments.iter().find(|(_, word)| word.span.start == word.span.end)?;
-    let span = Span::new(word.span.start - name.len() - 1, word.span.end);
-    let message = format!("`{name}` is empty for this command, and nothing is assigned");
-    Some(Warning::new(Slug::EmptyAssignment, span, message).hint(hint!(
-        "an assignment of several words has quotes: `{name}=\"…\"`; for an empty variable of one command, `{name}=\"\" command`"
-    )))
-}
-
 /// Checks a word of a list for `1..3`.
 fn range(word: &Word) -> Option<Warning> {
     let text = literal::written(word)?;
@@ -112,7 +94,7 @@ fn signed(items: &[Expr]) -> Option<Warning> {
     let message = format!("`{text}` is a word behind the range");
     Some(
         Warning::new(Slug::TextArithmetic, word.span, message)
-            .hint(hint!("blanks stand around an operator: `1 .to. $n {sign} {number}`")),
+            .hint(hint!("spaces stand around an operator: `1 .to. $n {sign} {number}`")),
     )
 }
 

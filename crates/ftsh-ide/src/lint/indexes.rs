@@ -34,12 +34,7 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
         for expr in walk::expressions(command) {
             length(expr, &lists, &mut warnings);
         }
-        let items = match &command.kind {
-            CommandKind::For(details) => &details.list[..],
-            CommandKind::List { words, .. } => words,
-            _ => &[],
-        };
-        let items = items.iter().filter_map(|item| match &item.kind {
+        let items = walk::items(command).iter().filter_map(|item| match &item.kind {
             ExprKind::Word(word) => Some(word),
             _ => None,
         });

@@ -26,6 +26,7 @@ mod patterns;
 mod pauses;
 mod programs;
 mod retried;
+mod returns;
 mod schedule;
 mod separators;
 mod tries;
@@ -64,6 +65,7 @@ pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Wa
     warnings.extend(atomic::check(script));
     warnings.extend(calls::check(script));
     warnings.extend(retried::check(script));
+    warnings.extend(returns::check(script));
     warnings.extend(branches::check(script));
     warnings.extend(channels::check(script));
     warnings.extend(code::check_code(script));

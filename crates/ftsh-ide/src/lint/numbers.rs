@@ -1,23 +1,32 @@
-//! Lint of text in place of a number: `n=n+1`, `$n .lt. max`, and of versions as numbers.
+//! Lint of text in place of a value: `n=n+1`, `n == 5`, `$n .lt. max`, and of versions as numbers.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use super::{Warning, walk};
+use crate::lsp::names::set_in;
 use ftsh_syntax::Script;
-use ftsh_syntax::ast::{BinaryOperator, CommandKind, Expr, ExprKind};
+use ftsh_syntax::ast::{BinaryOperator, CommandKind, Expr, ExprKind, WordPart};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::is_name;
 
 pub(super) fn check(script: &Script) -> Vec<Warning> {
+    let assigned = set_in(script);
     let mut warnings = Vec::new();
     walk::each(&script.body, &mut |command| {
         if let CommandKind::Assign { name, value: Some(value), .. } = &command.kind {
             warnings.extend(sum(name, value));
         }
+        if let CommandKind::Case(case) = &command.kind
+            && let ExprKind::Word(word) = &case.value.kind
+            && let Some(name) = literal::bare(word).filter(|name| is_name(name))
+        {
+            warnings.push(named(&case.value, name, &assigned));
+        }
         for expr in walk::expressions(command) {
-            operators(expr, &mut warnings);
+            operators(expr, &assigned, &mut warnings);
         }
     });
     warnings
@@ -39,7 +48,7 @@ fn sum(name: &str, value: &Expr) -> Option<Warning> {
     )
 }
 
-/// Returns a text such as `$n*2` with blanks around its symbol.
+/// Returns a text such as `$n*2` with spaces around its symbol.
 pub(super) fn product(value: &Expr) -> Option<String> {
     let text = literal::operand(value)?;
     let (left, _, right) = parts(&text).filter(|(_, symbol, _)| *symbol == "*")?;
@@ -50,7 +59,9 @@ pub(super) fn product(value: &Expr) -> Option<String> {
 fn parts(text: &str) -> Option<(&str, &str, &str)> {
     let at = text.find(['+', '-', '*', '/', '%'])?;
     let (left, right) = (&text[..at], &text[at + 1..]);
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_digit()) && literal::number(text).is_some()
+    };
     let is_variable = |text: &str| text.strip_prefix('$').is_some_and(is_name);
     let fits = (is_number(left) || is_name(left) || is_variable(left))
         && (is_number(right) || is_variable(right));
@@ -62,19 +73,79 @@ fn variable(text: &str) -> String {
     if is_name(text) { format!("${text}") } else { text.to_owned() }
 }
 
-/// Checks the operands of operators on numbers.
-fn operators(expr: &Expr, warnings: &mut Vec<Warning>) {
-    if let ExprKind::Binary { operator, left, right, .. } = &expr.kind
-        && takes_numbers(*operator)
-    {
-        if let Some(warning) = versions(*operator, left, right) {
-            return warnings.push(warning);
+/// Checks the operands of operators for texts that are meant as values.
+fn operators(expr: &Expr, assigned: &BTreeSet<String>, warnings: &mut Vec<Warning>) {
+    match &expr.kind {
+        ExprKind::Binary { operator, left, right, .. } if takes_numbers(*operator) => {
+            if let Some(warning) = versions(*operator, left, right) {
+                return warnings.push(warning);
+            }
+            warnings.extend([left, right].into_iter().filter_map(|operand| not_a_number(operand)));
         }
-        warnings.extend([left, right].into_iter().filter_map(|operand| not_a_number(operand)));
+        ExprKind::Binary {
+            operator: BinaryOperator::Eq | BinaryOperator::Ne, left, right, ..
+        } => {
+            let pairs = [(left, right), (right, left)];
+            warnings.extend(pairs.into_iter().find_map(|(one, other)| text(one, other, assigned)));
+        }
+        ExprKind::Range { from, to, .. } => {
+            warnings.extend([from, to].into_iter().filter_map(|end| glued(end)));
+        }
+        _ => {}
     }
     for operand in walk::operands(expr) {
-        operators(operand, warnings);
+        operators(operand, assigned, warnings);
     }
+}
+
+/// Checks an operand of `==` for a text that is meant as a variable, a command or a calculation.
+fn text(operand: &Expr, other: &Expr, assigned: &BTreeSet<String>) -> Option<Warning> {
+    let ExprKind::Word(word) = &operand.kind else { return None };
+    let fixed = literal::expr(other);
+    if let [WordPart::Single(text)] = &word.parts[..]
+        && let Some(name) = text.strip_prefix('$')
+        && assigned.contains(name)
+    {
+        let message = format!("`'{text}'` is the text between the quotes");
+        let warning = Warning::new(Slug::TextOperand, operand.span, message);
+        return Some(
+            warning.hint(hint!("the value of the variable is `${name}` or `\"${name}\"`")),
+        );
+    }
+    let is_number = fixed.as_ref().is_some_and(|other| literal::number(other).is_some());
+    if is_number
+        && product(operand).is_none()
+        && let Some(warning) = glued(operand)
+    {
+        return Some(warning);
+    }
+    let name = literal::bare(word).filter(|name| is_name(name))?;
+    if matches!(name, "true" | "false") || fixed.is_none() && !assigned.contains(name) {
+        return None;
+    }
+    Some(named(operand, name, assigned))
+}
+
+/// Returns the warning for a text that is meant as a variable or a command.
+fn named(operand: &Expr, name: &str, assigned: &BTreeSet<String>) -> Warning {
+    let message = format!("`{name}` is text: the comparison is with these letters");
+    let warning = Warning::new(Slug::TextOperand, operand.span, message);
+    if assigned.contains(name) {
+        warning.hint(hint!("the variable is `${name}`; a text has quotes: `\"{name}\"`"))
+    } else {
+        warning.hint(hint!("what a command prints is `$({name})`; a variable is `${name}`"))
+    }
+}
+
+/// Checks an operand for a calculation without spaces: `$n-1`.
+fn glued(operand: &Expr) -> Option<Warning> {
+    let written = literal::operand(operand)?;
+    let (left, symbol, right) = parts(&written)?;
+    let message = format!("`{written}` is text: nothing is calculated");
+    Some(
+        Warning::new(Slug::TextArithmetic, operand.span, message)
+            .hint(hint!("spaces stand around an operator: `{left} {symbol} {right}`")),
+    )
 }
 
 /// Checks the operands of a comparison for versions.

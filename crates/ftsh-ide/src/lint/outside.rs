@@ -2,15 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Warning, walk};
+use super::{Warning, lists, walk};
 use ftsh_machine::builtins;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
-    Block, Command, CommandKind, Expr, ExprKind, For, Mode, Parameter, Redirect, RedirectionTarget,
-    Simple, VariableUse, Word, WordPart,
+    Block, Command, CommandKind, Expr, ExprKind, For, Parameter, Simple, VariableUse, Word,
+    WordPart,
 };
 use ftsh_syntax::hint::hint;
-use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
 
 /// Functions whose words come from outside in the list of a loop.
@@ -56,6 +55,9 @@ impl<'a> Origins<'a> {
 
     fn command(&mut self, command: &'a Command) {
         match &command.kind {
+            CommandKind::Assign { name, value: Some(value), .. } if lists::is_collected(value) => {
+                self.outside.insert(name);
+            }
             CommandKind::Assign { name, .. } => _ = self.assigned.insert(name),
             CommandKind::For(details) if is_outside(details) => {
                 self.outside.insert(&details.variable);
@@ -64,16 +66,7 @@ impl<'a> Origins<'a> {
             CommandKind::Function { name, .. } => _ = self.functions.insert(name),
             _ => {}
         }
-        let own = command.redirects.iter();
-        for redirect in own.chain(walk::simples(command).flat_map(|it| &it.redirects)) {
-            self.written.extend(written(redirect));
-        }
-        for simple in walk::simples(command) {
-            if walk::name(simple).as_deref() == Some("read") {
-                let names = simple.words[1..].iter().filter_map(literal::word);
-                self.written.extend(names.map(std::borrow::Cow::into_owned));
-            }
-        }
+        self.written.extend(walk::written(command));
     }
 
     /// Adds the first use of each variable in a block. The arguments of a function are the script's.
@@ -150,16 +143,6 @@ fn is_all_arguments(expr: &Expr) -> bool {
     is_all
 }
 
-/// Returns the variable that a redirection writes.
-fn written(redirect: &Redirect) -> Option<String> {
-    match &redirect.target {
-        RedirectionTarget::Variable(word) if redirect.mode != Mode::Read => {
-            literal::word(word).map(std::borrow::Cow::into_owned)
-        }
-        _ => None,
-    }
-}
-
 /// Returns the first variable of a word outside of quotes.
 fn unquoted(word: &Word) -> Option<&VariableUse> {
     word.parts.iter().find_map(|part| match part {
@@ -174,7 +157,7 @@ fn warning(variable: &VariableUse) -> Warning {
         Parameter::Positional(number) => number.to_string(),
         _ => String::new(),
     };
-    let message = format!("`${name}` comes from outside, and splits at blanks without quotes");
+    let message = format!("`${name}` comes from outside, and splits at spaces without quotes");
     Warning::new(Slug::UnquotedValue, variable.span, message)
         .hint(hint!("write `\"${name}\"`, or make a list of several words"))
 }

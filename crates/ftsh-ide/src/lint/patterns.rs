@@ -6,17 +6,22 @@ use std::ptr;
 use super::{Warning, numbers, walk};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
-    BinaryOperator, Command, CommandKind, Expr, ExprKind, UnaryOperator, Word, WordPart,
+    BinaryOperator, CommandKind, Expr, ExprKind, Simple, UnaryOperator, Word, WordPart,
 };
 use ftsh_syntax::hint::{Hint, hint};
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::vocabulary::function;
 
+const TEXT: &str = "a wildcard is text here: no files are looked for";
+
 pub(super) fn check(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();
     walk::each(&script.body, &mut |command| {
-        let items: HashSet<*const Expr> = items(command).iter().map(ptr::from_ref).collect();
+        let items: HashSet<*const Expr> = walk::items(command).iter().map(ptr::from_ref).collect();
+        for simple in walk::simples(command) {
+            warnings.extend(assignments(simple));
+        }
         for expr in walk::expressions(command) {
             if let CommandKind::Assign { name, value: Some(value), .. } = &command.kind
                 && ptr::eq(value, expr)
@@ -28,6 +33,11 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
                 };
                 warnings.extend(warning(value, hint).filter(|_| numbers::product(value).is_none()));
             }
+            if let CommandKind::Return(Some(value)) = &command.kind
+                && ptr::eq(value, expr)
+            {
+                warnings.extend(warning(value, quoted));
+            }
             if !items.contains(&ptr::from_ref(expr)) || !matches!(expr.kind, ExprKind::Word(_)) {
                 expression(expr, &mut warnings);
             }
@@ -36,13 +46,20 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
     warnings
 }
 
-/// Returns the items of the lists of a command, whose wildcards are patterns.
-fn items(command: &Command) -> &[Expr] {
-    match &command.kind {
-        CommandKind::For(details) => &details.list,
-        CommandKind::List { words, .. } => words,
-        _ => &[],
+/// Checks the values of `name=*.txt command` and `export name=*.txt`.
+fn assignments(simple: &Simple) -> Vec<Warning> {
+    let before = simple.assignments.iter().filter(|(_, word)| is_pattern(word));
+    let mut words: Vec<_> =
+        before.filter_map(|(_, word)| Some((word, literal::written(word)?))).collect();
+    if walk::name(simple).as_deref() == Some("export") {
+        words.extend(simple.words[1..].iter().filter(|it| is_pattern(it)).filter_map(|word| {
+            Some((word, literal::written(word)?.split_once('=')?.1.to_owned()))
+        }));
     }
+    let warning = |(word, text): (&Word, String)| {
+        Warning::new(Slug::PatternWord, word.span, TEXT).hint(quoted(&text))
+    };
+    words.into_iter().map(warning).collect()
 }
 
 fn expression(expr: &Expr, warnings: &mut Vec<Warning>) {
@@ -94,10 +111,9 @@ fn warning(operand: &Expr, hint: impl FnOnce(&str) -> Hint) -> Option<Warning> {
     if let Some(product) = numbers::product(operand) {
         let message = format!("`{text}` is text: nothing is calculated");
         let warning = Warning::new(Slug::TextArithmetic, word.span, message);
-        return Some(warning.hint(hint!("blanks stand around an operator: `{product}`")));
+        return Some(warning.hint(hint!("spaces stand around an operator: `{product}`")));
     }
-    let message = "a wildcard is text here: no files are looked for";
-    Some(Warning::new(Slug::PatternWord, word.span, message).hint(hint(&text)))
+    Some(Warning::new(Slug::PatternWord, word.span, TEXT).hint(hint(&text)))
 }
 
 /// Returns true for a word with wildcards. A symbol alone is none, and so is an address.

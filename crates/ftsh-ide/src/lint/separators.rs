@@ -13,7 +13,7 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
             let warning = Warning::new(
                 Slug::FieldSeparator,
                 command.span,
-                "words are separated by blanks, with any value of `IFS`",
+                "words are separated by spaces, with any value of `IFS`",
             );
             warnings.push(warning.hint(hint!(
                 "`for field in split($line, \":\")` splits a text, `for line in lines($text)` splits lines"

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use ftsh_syntax::ast::{
-    Block, Command, CommandKind, Duration, Expr, ExprKind, Pipeline, Quoted, Redirect,
+    Block, Command, CommandKind, Duration, Expr, ExprKind, Mode, Pipeline, Quoted, Redirect,
     RedirectionTarget, Simple, Stage, Try, VariableUse, Word, WordPart, add_calls, calls,
 };
 use ftsh_syntax::parse::literal;
@@ -213,6 +213,31 @@ pub(crate) fn variables<'a>(parts: &'a [WordPart], visit: &mut impl FnMut(&'a Va
                 variables(parts, visit);
             }
         }
+    }
+}
+
+/// Returns the names of the variables that a command reads from input, or writes by a redirection.
+pub(crate) fn written(command: &Command) -> Vec<String> {
+    let mut names = Vec::new();
+    for simple in simples(command).filter(|it| name(it).as_deref() == Some("read")) {
+        names.extend(simple.words[1..].iter().filter_map(literal::word).map(Cow::into_owned));
+    }
+    let inner = simples(command).flat_map(|it| &it.redirects);
+    names.extend(command.redirects.iter().chain(inner).filter_map(|it| match &it.target {
+        RedirectionTarget::Variable(word) if it.mode != Mode::Read => {
+            literal::word(word).map(Cow::into_owned)
+        }
+        _ => None,
+    }));
+    names
+}
+
+/// Returns the items of the list of a command.
+pub(crate) fn items(command: &Command) -> &[Expr] {
+    match &command.kind {
+        CommandKind::For(details) => &details.list,
+        CommandKind::List { words, .. } => words,
+        _ => &[],
     }
 }
 

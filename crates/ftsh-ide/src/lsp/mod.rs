@@ -11,7 +11,7 @@ mod diagnostics;
 mod document;
 mod formatting;
 mod hover;
-mod names;
+pub(crate) mod names;
 mod outline;
 mod position;
 mod rename;

@@ -82,6 +82,13 @@ impl Names {
     }
 }
 
+/// Returns the names of the variables that a script sets.
+pub(crate) fn set_in(script: &Script) -> BTreeSet<String> {
+    let names = Names::of(script);
+    let is_set = |it: &Occurrence| it.kind == NameKind::Variable && it.defines;
+    names.all.into_iter().filter(is_set).map(|it| it.name).chain(names.exported).collect()
+}
+
 struct NameCollector<'s, 'n> {
     text: &'s str,
     names: &'n mut Names,

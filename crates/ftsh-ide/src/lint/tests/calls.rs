@@ -31,7 +31,7 @@ warning[call-in-word]: `nosuch(` is text in the words of a command, and no funct
   = hint: quotes show that the word is text
 ");
     assert_quiet(&[
-        "echo \"length($x)\" 'length(x)' 'other(x)' an-other(x) a/b(1) (c) length ${length(abc)} x=1",
+        "echo \"length($x)\" 'length(x)' 'other(x)' an-other(x) a/b(1) length ${length(abc)} x=1",
         "x=length(abc)",
         "if .succeeds. (echo ${length(abc)}); a; end",
     ]);
