@@ -11,7 +11,7 @@ use crate::support::Ftsh;
 use crate::support::run::Finished;
 use crate::support::terminal::User;
 
-/// A run of a command line whose words are separated by blanks, followed by words that may have any
+/// A run of a command line whose words are separated by spaces, followed by words that may have any
 /// bytes.
 fn ftsh(line: &str, words: &[&str]) -> Ftsh {
     Ftsh::new().args(line.split_whitespace()).args(words)

@@ -45,7 +45,7 @@ const VARIABLES: [(&str, &str); 23] = [
     ("0", "the name of the script"),
     ("1", "the first argument of the script or the function; `$2` is the second one"),
     ("#", "the number of arguments"),
-    ("*", "all arguments, split at blanks"),
+    ("*", "all arguments, split at spaces"),
     ("@", "all arguments; in quotes, each argument is a word of its own"),
     ("$", "the process id of the shell"),
 ];

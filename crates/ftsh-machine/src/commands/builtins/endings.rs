@@ -82,7 +82,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         help: "waits: `sleep 5`, `sleep 1.5 minutes`, `sleep 500ms`, `sleep 1 min 30 s`",
         details: "",
         examples: &[(
-            "sleep 1 min 30 s\nbegun=now()\nsleep 5\nended=now()\nn=$ended .sub. $begun .ge. 5\necho $n",
+            "sleep 1 min 30 s\nbegun=now()\nsleep 5\nended=now()\nn=($ended - $begun >= 5)\necho $n",
             "true\n",
         )],
         arguments: Arguments::Whole,

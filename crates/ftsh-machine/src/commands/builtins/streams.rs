@@ -14,7 +14,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     Builtin {
         name: "echo",
         usage: &["echo [-n] words"],
-        help: "prints its words with blanks between; with `-n`, without a newline",
+        help: "prints its words with spaces between; with `-n`, without a newline",
         details: "",
         examples: &[("echo -n one\necho ' two'  three", "one two three\n")],
         arguments: Arguments::Split,

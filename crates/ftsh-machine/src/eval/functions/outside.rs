@@ -14,7 +14,7 @@ use ftsh_syntax::duration;
 use ftsh_syntax::slug::Slug;
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function::new("now", &[("now() .gt. 0", &["true"])], now),
+    Function::new("now", &[("now() .matches. '^[0-9.]+$'", &["true"])], now),
     Function::new("files", &[("files(\"/no/such/*.txt\")", &[])], files),
     Function::new("time", &[("time(\"%Y\", 500000000)", &["1985"])], time),
     Function::new(
