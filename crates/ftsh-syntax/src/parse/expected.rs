@@ -368,7 +368,7 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
         }
         ("function", found) if !found.is_empty() => (
             Slug::FunctionHead,
-            hint!("parameters follow the name, with blanks between them: `function name a b`"),
+            hint!("parameters follow the name, with spaces between them: `function name a b`"),
         ),
         ("for" | "forany" | "forall", _) if rest.starts_with("((") => {
             (Slug::LoopHead, hint!("count with a range: `for n in 1 .to. 10`"))

@@ -105,7 +105,7 @@ error[function-head]: unexpected `(`
   |
 4 | function g() {
   |           ^ expected the end of the command
-  = hint: parameters follow the name, with blanks between them: `function name a b`
+  = hint: parameters follow the name, with spaces between them: `function name a b`
 
 error[other-shell]: there is no `}` in ftsh
  --> t:6:1
