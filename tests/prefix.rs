@@ -343,11 +343,11 @@ fn row_a_mistake_is_one_line_and_nothing_runs() {
         ("try --times 5 -- touch ran", "try «--times» 5: `--times` is neither a number of att"),
         (
             "retry 5 times -- touch ran",
-            "`retry`: no such file or directory; a command stands \
-         behind a head: `ftsh try 5 times -- COMMAND`",
+            "`retry`: no such file or directory; write a command after a head: \
+             `ftsh try 5 times -- COMMAND`",
         ),
-        ("timeout 5m -- touch ran", "a command stands behind a head: `ftsh limit 5 minutes -- "),
-        ("-- touch ran", "a command stands behind a head: `ftsh try 5 times -- touch`"),
+        ("timeout 5m -- touch ran", "write a command after a head: `ftsh limit 5 minutes -- "),
+        ("-- touch ran", "write a command after a head: `ftsh try 5 times -- touch`"),
         ("try 3 times --", "try 3 times «»: the command is missing after `--`"),
         (
             "limit -- touch ran",

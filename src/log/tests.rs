@@ -195,8 +195,8 @@ fn text_lines() {
     process 9 can't be killed: sleep 3
     opening `m/a` hangs in the kernel, and is left behind
     ended by signal SIGINT
-    suspended by signal SIGTERM: the next start goes on
-    suspended, as the time for this start is over: the next one goes on
+    suspended by signal SIGTERM: the next start resumes the run
+    suspended, because the time for this start is over: the next start resumes the run
     resumed
     resumed: 1 command was running when the shell ended
     resumed: 2 commands were running when the shell ended

@@ -210,10 +210,10 @@ impl fmt::Display for EventText<'_> {
                 write!(f, "ended by signal {}", signal_name(*signal))
             }
             LogEvent::Suspended(Some(signal)) => {
-                write!(f, "suspended by signal {}: the next start goes on", signal_name(*signal))
+                write!(f, "suspended by signal {}: the next start resumes the run", signal_name(*signal))
             }
             LogEvent::Suspended(None) => {
-                f.write_str("suspended, as the time for this start is over: the next one goes on")
+                f.write_str("suspended, because the time for this start is over: the next start resumes the run")
             }
             LogEvent::Resumed { lost: 0 } => f.write_str("resumed"),
             LogEvent::Resumed { lost } => {

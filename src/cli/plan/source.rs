@@ -128,7 +128,7 @@ fn command_advice(word: &str) -> String {
         "on" => "on slurm",
         _ => "try 5 times",
     };
-    format!("; a command stands behind a head: `ftsh {head} -- {command}`")
+    format!("; write a command after a head: `ftsh {head} -- {command}`")
 }
 
 /// Reason why a script cannot be run.

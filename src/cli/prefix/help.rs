@@ -109,7 +109,7 @@ pub(super) fn text(head: &str) -> Option<String> {
         let _ = writeln!(text, "  ftsh {example}");
     }
     Some(
-        text + "\nOptions of ftsh stand before the first head, and several heads nest from left to right.\n\
+        text + "\nWrite options of ftsh before the first head. Several heads nest from left to right.\n\
             `ftsh -p` before the line prints the script that the line stands for.\n",
     )
 }
