@@ -113,3 +113,47 @@ fn each_attempt_takes_place_once_however_often_a_recorded_run_is_ended() {
     assert_eq!(finished.read("f"), numbers.concat());
     assert!(starts > 5, "{starts} starts");
 }
+
+/// Prints a reason and many lines, and fails.
+const SAYS: &str = "sh -c 'echo \"no route to $0\" >&2; seq 100; exit 3'";
+
+#[test]
+fn the_reason_of_a_held_attempt_is_in_the_report_and_in_the_log() {
+    let rows = [
+        ("try 2 times backoff none atomic; SAYS a; end > f", ["a", "a"]),
+        ("try 1 time atomic in .; SAYS a > /dev/null; end", ["a", "a"]),
+        ("forall x in a b keep going; try 1 time atomic; SAYS $x; end > $x; end", ["a", "b"]),
+        ("forall x in a; try 1 time atomic; SAYS $x; end > $x; end", ["a", "a"]),
+        ("forany x in a b in order hedge after 1 hour; SAYS $x > /dev/null; end", ["b", "b"]),
+    ];
+    for (script, reasons) in rows {
+        let script = script.replace("SAYS", SAYS);
+        for option in ["-l5", "--cron"] {
+            let finished = Ftsh::command(&script).options([option]).failure(3);
+            for reason in reasons {
+                let line = format!("    no route to {reason}\n");
+                assert!(finished.errors().contains(&line), "{}", finished.story());
+            }
+        }
+        let finished = Ftsh::command(&script).options(["-l10", "-flog"]).failure(3);
+        for reason in reasons {
+            let line = format!("the failed attempt had printed: no route to {reason}\n");
+            assert_eq!(finished.read("log").matches(&line).count(), 1, "{}", finished.read("log"));
+        }
+    }
+}
+
+#[test]
+fn the_reason_of_a_held_attempt_follows_the_report_of_a_command_with_heads() {
+    for (heads, reason) in [
+        ("try 2 times backoff none atomic", "{}"),
+        ("forany m in a b in order hedge after 1 hour", "b"),
+        ("forall m in a keep going try 1 time atomic", "a"),
+    ] {
+        let words = ["--", "sh", "-c", "echo \"no route to $0\" >&2; exit 3", "{}"];
+        let finished = Ftsh::new().args(heads.split(' ')).args(words).failure(3);
+        let errors = finished.errors();
+        let (_, tail) = errors.split_once('\n').expect("two lines");
+        assert_eq!(tail, format!("  it had printed last:\n    no route to {reason}\n"), "{heads}");
+    }
+}

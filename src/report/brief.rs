@@ -7,8 +7,10 @@
 
 use std::time::Duration;
 
+use super::write_printed;
 use ftsh_machine::outcome::{Failure, FailureKind, Human, shorten};
 use ftsh_machine::secrets::Secrets;
+use ftsh_machine::size::MAX_REPORTED_LINES;
 use ftsh_syntax::diagnostic::printable;
 
 /// Program that runs another one whose name is that of a builtin.
@@ -29,6 +31,10 @@ pub fn render(failure: &Failure, secrets: &Secrets) -> String {
     text += &printable(&message(failure, name));
     text += &attempts(failure);
     text.push('\n');
+    let first = failure.branches.as_ref().and_then(|branches| branches.reported.first());
+    let of_branch = first.map(|first| first.printed.clone());
+    let lines = of_branch.unwrap_or_else(|| failure.last_lines(MAX_REPORTED_LINES));
+    write_printed(&mut text, &lines, secrets);
     secrets.hide_in(&mut text);
     text
 }

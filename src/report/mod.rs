@@ -17,6 +17,7 @@ use ftsh_machine::outcome::{
     BranchFailure, BranchResults, Failure, FailureKind, Human, TrySummary,
 };
 use ftsh_machine::secrets::Secrets;
+use ftsh_machine::size::MAX_REPORTED_LINES;
 use ftsh_machine::trace::{INNER_STEPS, StepKind, TraceStep, place};
 use ftsh_syntax::diagnostic::{excerpt, printable};
 use ftsh_syntax::slug::Slug;
@@ -26,8 +27,6 @@ const MAX_TRACE: usize = 8;
 /// Lines at the end of a cut trace, from its outer end. A line above gives the number of omitted
 /// lines.
 const OUTER_TRACE: usize = MAX_TRACE - INNER_STEPS - 1;
-/// Limit on the printed output of a failed attempt, in lines.
-const MAX_LINES: usize = 5;
 
 /// Renders the report about a failure, with secrets hidden. Each line ends in a newline.
 /// | The report names the command, its place, the enclosing tries and the number of attempts.
@@ -51,15 +50,9 @@ pub fn render(failure: &Failure, secrets: &Secrets) -> String {
     for line in trace(failure) {
         let _ = writeln!(text, "  {line}");
     }
-    let printed = failure.last_lines(MAX_LINES);
-    if !printed.is_empty() {
-        text += "  it had printed last:\n";
-    }
-    for line in printed {
-        let _ = writeln!(text, "    {}", excerpt(&secrets.hide(&line)));
-    }
+    write_printed(&mut text, &failure.last_lines(MAX_REPORTED_LINES), secrets);
     if let Some(branches) = &failure.branches {
-        write_branches(&mut text, branches);
+        write_branches(&mut text, branches, secrets);
     }
     // Scripts often fail with `failure "…: $error"`.
     if let Some(earlier) = &failure.earlier
@@ -73,10 +66,21 @@ pub fn render(failure: &Failure, secrets: &Secrets) -> String {
     text
 }
 
+/// Writes the last lines of a failed attempt whose output was discarded.
+fn write_printed(text: &mut String, lines: &[String], secrets: &Secrets) {
+    if !lines.is_empty() {
+        *text += "  it had printed last:\n";
+    }
+    for line in lines {
+        let _ = writeln!(text, "    {}", excerpt(&secrets.hide(line)));
+    }
+}
+
 /// Writes the failed branches of a `forall` that continued after a failure.
-fn write_branches(text: &mut String, branches: &BranchResults) {
-    for BranchFailure { word, story } in &branches.reported {
+fn write_branches(text: &mut String, branches: &BranchResults, secrets: &Secrets) {
+    for BranchFailure { word, story, printed } in &branches.reported {
         let _ = writeln!(text, "  {}: {}", printable(word), printable(story));
+        write_printed(text, printed, secrets);
     }
     let listed = branches.reported.len() as u64;
     if let Some(more @ 1..) = branches.failed.checked_sub(listed)

@@ -207,6 +207,7 @@ fn lost(command: &str) -> LogEvent {
         earlier: None,
         branches: None,
         printed: None,
+        errors: None,
         output: None,
     }))
 }

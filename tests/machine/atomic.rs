@@ -326,6 +326,18 @@ fn failed_attempts_report_their_output() {
     let inner =
         "try atomic; warn a; try atomic; warn b; fail; end; catch; echo \"$error_output\"; end";
     atomic().run(inner).prints("a\nb\n");
+    // What is cut by a limit around the attempts is included.
+    for inside in [
+        "try atomic; echo a; warn b; hang; end",
+        "forall x in b; try atomic; echo a; warn $x; hang; end; end",
+        "forany x in b hedge after 1 hour; echo a; warn $x; hang; end",
+        "try atomic; forany x in b hedge after 1 hour; warn $x; hang; end; end",
+    ] {
+        let script = format!("limit 3 seconds; {inside}; catch; echo \"$error_output\"; end");
+        atomic().run(&script).prints("b\n");
+    }
+    let script = "try 1 time; forany x in a b in order hedge after 1 hour; echo o; moan $x; end";
+    atomic().run(&format!("{script}; catch; echo \"$error_output\"; end")).prints("b\n");
     // At most 64 KiB, in whole lines; standard error comes first.
     let long = "x".repeat(100);
     let script = format!(

@@ -308,31 +308,31 @@ fn attempts_delays_and_kills_are_in_the_trace() {
          0 ms 1: Attempt { number: 1, until: Some(Time(60s)), each: Some(Time(10s)) }
          0 ms 2: CommandStarted("stubborn")
          0 ms run stubborn
-         10 s 2: CommandFailed(Failure { kind: Timeout, code: 124, errno: None, slug: Timeout, message: "`stubborn` ran out of time after 10 s, by `each` at line 1", command: "stubborn", elapsed: Some(10s), source: Source("script"), line: 2, tries: [], trace: Trace { steps: [], left_out: 0 }, earlier: None, branches: None, printed: None, output: None })
+         10 s 2: CommandFailed(Failure { kind: Timeout, code: 124, errno: None, slug: Timeout, message: "`stubborn` ran out of time after 10 s, by `each` at line 1", command: "stubborn", elapsed: Some(10s), source: Source("script"), line: 2, tries: [], trace: Trace { steps: [], left_out: 0 }, earlier: None, branches: None, printed: None, errors: None, output: None })
          10 s terminate stubborn
          14 s kill stubborn
          14 s 1: Delay { delay: 1s, attempt: 2, last: false }
          15 s 1: Attempt { number: 2, until: Some(Time(60s)), each: Some(Time(25s)) }
          15 s 2: CommandStarted("stubborn")
          15 s run stubborn
-         25 s 2: CommandFailed(Failure { kind: Timeout, code: 124, errno: None, slug: Timeout, message: "`stubborn` ran out of time after 10 s, by `each` at line 1", command: "stubborn", elapsed: Some(10s), source: Source("script"), line: 2, tries: [], trace: Trace { steps: [], left_out: 0 }, earlier: None, branches: None, printed: None, output: None })
+         25 s 2: CommandFailed(Failure { kind: Timeout, code: 124, errno: None, slug: Timeout, message: "`stubborn` ran out of time after 10 s, by `each` at line 1", command: "stubborn", elapsed: Some(10s), source: Source("script"), line: 2, tries: [], trace: Trace { steps: [], left_out: 0 }, earlier: None, branches: None, printed: None, errors: None, output: None })
          25 s terminate stubborn
          29 s kill stubborn
          29 s 1: Delay { delay: 2s, attempt: 3, last: false }
          31 s 1: Attempt { number: 3, until: Some(Time(60s)), each: Some(Time(41s)) }
          31 s 2: CommandStarted("stubborn")
          31 s run stubborn
-         41 s 2: CommandFailed(Failure { kind: Timeout, code: 124, errno: None, slug: Timeout, message: "`stubborn` ran out of time after 10 s, by `each` at line 1", command: "stubborn", elapsed: Some(10s), source: Source("script"), line: 2, tries: [], trace: Trace { steps: [], left_out: 0 }, earlier: None, branches: None, printed: None, output: None })
+         41 s 2: CommandFailed(Failure { kind: Timeout, code: 124, errno: None, slug: Timeout, message: "`stubborn` ran out of time after 10 s, by `each` at line 1", command: "stubborn", elapsed: Some(10s), source: Source("script"), line: 2, tries: [], trace: Trace { steps: [], left_out: 0 }, earlier: None, branches: None, printed: None, errors: None, output: None })
          41 s terminate stubborn
          45 s kill stubborn
          45 s 1: Delay { delay: 4s, attempt: 4, last: false }
          49 s 1: Attempt { number: 4, until: Some(Time(60s)), each: Some(Time(59s)) }
          49 s 2: CommandStarted("stubborn")
          49 s run stubborn
-         59 s 2: CommandFailed(Failure { kind: Timeout, code: 124, errno: None, slug: Timeout, message: "`stubborn` ran out of time after 10 s, by `each` at line 1", command: "stubborn", elapsed: Some(10s), source: Source("script"), line: 2, tries: [], trace: Trace { steps: [], left_out: 0 }, earlier: None, branches: None, printed: None, output: None })
+         59 s 2: CommandFailed(Failure { kind: Timeout, code: 124, errno: None, slug: Timeout, message: "`stubborn` ran out of time after 10 s, by `each` at line 1", command: "stubborn", elapsed: Some(10s), source: Source("script"), line: 2, tries: [], trace: Trace { steps: [], left_out: 0 }, earlier: None, branches: None, printed: None, errors: None, output: None })
          59 s terminate stubborn
     1 min 3 s kill stubborn
-    1 min 3 s 1: TryFailed { failure: Failure { kind: Timeout, code: 124, errno: None, slug: Timeout, message: "`stubborn` ran out of time after 10 s, by `each` at line 1", command: "stubborn", elapsed: Some(10s), source: Source("script"), line: 2, tries: [TrySummary { file: "script", line: 1, attempts: 4, elapsed: 63s }], trace: Trace { steps: [], left_out: 0 }, earlier: None, branches: None, printed: None, output: None }, attempts: 4, elapsed: 63s }
+    1 min 3 s 1: TryFailed { failure: Failure { kind: Timeout, code: 124, errno: None, slug: Timeout, message: "`stubborn` ran out of time after 10 s, by `each` at line 1", command: "stubborn", elapsed: Some(10s), source: Source("script"), line: 2, tries: [TrySummary { file: "script", line: 1, attempts: 4, elapsed: 63s }], trace: Trace { steps: [], left_out: 0 }, earlier: None, branches: None, printed: None, errors: None, output: None }, attempts: 4, elapsed: 63s }
     1 min 3 s 3: Catch
     1 min 3 s 4: CommandStarted("ok")
     1 min 3 s run ok

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bstr::BString;
 
+use crate::dropped::Dropped;
 use crate::durations::execution::LimitedExecution;
 use crate::durations::learned::LimitKey;
 use crate::effect::{BufferId, Directory, OperationId, PassId, ScopeId, SpoolId, Watch};
@@ -13,7 +14,6 @@ use crate::program::TryCode;
 use crate::resources::ResourceHandle;
 use crate::scheduler::TimerKey;
 use crate::time::{Deadline, Time};
-use crate::transactions::Dropped;
 use crate::variables::{Variable, Variables};
 use ftsh_syntax::ast::Name;
 use ftsh_syntax::backoff::{Backoff, Policy};
@@ -75,7 +75,7 @@ pub(crate) struct TryFrame {
     /// Standard input of all attempts, for an atomic `try`.
     pub replay: Option<ResourceHandle<SpoolId>>,
     /// Output of the attempt that is failing.
-    pub dropped: Option<Dropped>,
+    pub dropped: Dropped,
     /// Standard output of the last failed attempt, until it is written or another attempt follows.
     pub held: Option<ResourceHandle<BufferId>>,
 }

@@ -36,6 +36,7 @@ mod branches;
 pub mod channels;
 mod commands;
 mod core;
+mod dropped;
 pub mod durations;
 mod elsewhere;
 mod endings;

@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 
+use crate::dropped::{Dropped, DroppedPart, HeldOutput};
 use crate::effect::{
-    BufferId, OperationId, ProcessId, ScopeId, ScratchId, Sink, SpoolId, StagedFileId, ViewId,
+    BufferId, OperationId, ProcessId, ScopeId, ScratchId, SpoolId, StagedFileId, ViewId,
 };
 use crate::endings::Continuation;
 use crate::invocation::{IoTable, WrittenVariable};
@@ -125,17 +126,6 @@ pub(crate) enum Committing {
     Writing(ProcessId, BufferedStream),
 }
 
-/// Output of a failed attempt, read for the failure before it is dropped.
-#[derive(Debug)]
-pub(crate) struct Dropped {
-    /// Buffers of streams and variables.
-    pub buffered: Vec<BufferedStream>,
-    /// Staged files.
-    pub drafts: Vec<(u8, ResourceHandle<StagedFileId>)>,
-    /// False if the output was also forwarded.
-    pub is_lost: bool,
-}
-
 impl Transaction {
     /// Creates a transaction without output.
     pub(crate) fn bare(kind: TransactionKind, before: IoTable) -> Self {
@@ -157,6 +147,28 @@ impl Transaction {
         Self { inner: drafts, ..Self::bare(TransactionKind::Redirected { around_call }, before) }
     }
 
+    /// Returns the output that is lost or kept with a failure: first buffers and then files.
+    pub(crate) fn dropped(&self) -> Dropped {
+        let buffer =
+            |descriptor, it: &ResourceHandle<_>| (descriptor, HeldOutput::Buffer(it.clone()));
+        let buffered = self.buffered.iter().map(|(descriptor, it)| buffer(*descriptor, it));
+        let written = self.written.iter().map(|(descriptor, it)| buffer(*descriptor, &it.buffer));
+        let drafts = self.drafts.iter().map(|(to, it)| (*to, HeldOutput::StagedFile(it.clone())));
+        let mut dropped = Dropped::new();
+        for (descriptor, held) in buffered.chain(written).chain(drafts) {
+            let part = match (&self.kind, descriptor) {
+                (TransactionKind::Attempt { .. }, 2) => DroppedPart::Errors,
+                (TransactionKind::Attempt { .. }, 1) => DroppedPart::Output,
+                _ => continue,
+            };
+            dropped.entry(part).or_default().push(held);
+        }
+        if let TransactionKind::Tee { buffer, .. } = &self.kind {
+            dropped.insert(DroppedPart::Forwarded, vec![HeldOutput::Buffer(buffer.clone())]);
+        }
+        dropped
+    }
+
     /// Returns the view of an attempt.
     pub(crate) fn view(&self) -> Option<&AttemptView> {
         match &self.kind {
@@ -173,19 +185,5 @@ impl Transaction {
     /// Returns true if the redirections end with the call inside.
     pub(crate) fn is_around_call(&self) -> bool {
         matches!(self.kind, TransactionKind::Redirected { around_call: true })
-    }
-}
-
-impl Dropped {
-    /// Returns the output to report: standard error, then standard output; for each, first buffers
-    /// and then files.
-    pub(crate) fn sinks(&self) -> Vec<Sink> {
-        let buffered =
-            self.buffered.iter().map(|(descriptor, it)| (*descriptor, Sink::Buffer(it.id())));
-        let drafts =
-            self.drafts.iter().map(|(descriptor, it)| (*descriptor, Sink::StagedFile(it.id())));
-        let all: Vec<(u8, Sink)> = buffered.chain(drafts).collect();
-        let of = |wanted: u8| all.iter().filter(move |(descriptor, _)| *descriptor == wanted);
-        [2, 1].into_iter().flat_map(of).map(|(_, sink)| *sink).collect()
     }
 }

@@ -80,7 +80,7 @@ impl BranchRecord {
     /// Removes the parts that may be long.
     fn shorten(&mut self) {
         for PackedFailure { failure, .. } in self.ended.end.failures_mut() {
-            failure.output = None;
+            (failure.errors, failure.output) = (None, None);
             failure.branches = failure.branches.as_ref().map(|it| Arc::new(it.without_words()));
         }
         for text in &mut self.ended.texts {

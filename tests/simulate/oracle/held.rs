@@ -125,7 +125,7 @@ impl Held {
             self.of_attempts.extend(held);
             return;
         }
-        if let [output, errors] = held[..]
+        if let [errors, output] = held[..]
             && let Some((task, hedged, variable)) = self.begins.take()
         {
             let branch = Branch {

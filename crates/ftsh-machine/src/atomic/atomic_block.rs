@@ -6,22 +6,24 @@ use bstr::BString;
 
 use super::Committer;
 use crate::attempts::TryFrame;
-use crate::core::Flow;
+use crate::branches::JoinKind;
+use crate::core::{Core, Flow};
+use crate::dropped::{DroppedPart, HeldOutput};
 use crate::effect::{
     Access, BufferId, CommitMode, Effect, FdChange, FdSource, OperationId, Query, ScratchId, Sink,
     SpoolId, StagedFileId,
 };
-use crate::endings::{Retry, Thrown};
+use crate::endings::{Retry, TaskEnding, Thrown};
 use crate::eval::resolve_redirects;
 use crate::event::{Refusal, Reply};
-use crate::frames::FrameKind;
+use crate::frames::{Frame, FrameKind};
 use crate::invocation::{RedirectTarget, Redirects, Resolved, Targets, WrittenVariable};
 use crate::outcome::Failure;
 use crate::resources::ResourceHandle;
-use crate::size::MAX_REPORTED_OUTPUT;
-use crate::tasks::{AfterEmptied, Task, TaskState};
+use crate::size::{MAX_REPORTED_LINES, MAX_REPORTED_OUTPUT};
+use crate::tasks::{AfterEmptied, Task, TaskState, Tasks};
 use crate::transactions::{
-    AttemptView, BufferedStream, Dropped, OpeningTransaction, Scratch, Transaction, TransactionKind,
+    AttemptView, BufferedStream, OpeningTransaction, Scratch, Transaction, TransactionKind,
 };
 use crate::values::{Suspend, Value};
 use ftsh_syntax::ast::{Mode, Name, Redirect};
@@ -151,7 +153,9 @@ impl Committer<'_> {
         let replay = self.replay(task)?;
         let frame = task.top_try()?;
         changes.push(FdChange { descriptor: 0, source: FdSource::Spool(replay) });
-        for descriptor in 1..=9 {
+        // If both lead to one file, standard error keeps the output of both, so that it is not lost
+        // when standard output is redirected.
+        for descriptor in [2, 1].into_iter().chain(3..=9) {
             let buffer = self.core.new_handle(BufferId);
             changes.push(FdChange { descriptor, source: FdSource::Hold(buffer.id()) });
             buffered.push((descriptor, buffer));
@@ -184,29 +188,18 @@ impl Committer<'_> {
     pub(crate) fn roll_back(&mut self, task: &mut Task, transaction: Transaction) {
         self.leave_tee(&transaction.kind);
         task.leave_view(&transaction);
-        let Transaction { kind, before, mut buffered, drafts, written, commit, .. } = transaction;
+        let dropped = transaction.dropped();
+        let Transaction { kind, before, mut buffered, commit, .. } = transaction;
         task.io = before;
         let mut around = task.frames.iter_mut().rev().map(|frame| &mut frame.kind);
         let frame = around.find(|kind| !matches!(kind, FrameKind::Transaction(_)));
         let Some(FrameKind::Try(frame)) = frame else { return };
-        match kind {
-            TransactionKind::Attempt { .. } => {
-                buffered
-                    .extend(written.into_iter().map(|(descriptor, it)| (descriptor, it.buffer)));
-                frame.dropped = Some(Dropped { buffered, drafts, is_lost: true });
-            }
-            TransactionKind::Tee { buffer, .. } => {
-                let buffered = vec![(2, buffer)];
-                frame.dropped = Some(Dropped { buffered, drafts, is_lost: false });
-            }
-            // A part may be written already.
-            TransactionKind::Held if commit.is_none() => {
-                frame.held = buffered.pop().map(|(_, buffer)| buffer);
-            }
-            TransactionKind::Input(_)
-            | TransactionKind::Held
-            | TransactionKind::Catch
-            | TransactionKind::Redirected { .. } => {}
+        for (part, held) in dropped {
+            frame.dropped.entry(part).or_insert(held);
+        }
+        // A part may be written already.
+        if matches!(kind, TransactionKind::Held) && commit.is_none() {
+            frame.held = buffered.pop().map(|(_, buffer)| buffer);
         }
     }
 
@@ -218,8 +211,8 @@ impl Committer<'_> {
         then: AfterEmptied,
     ) -> Flow {
         let most = then.failure().map_or(0, |failure| {
-            MAX_REPORTED_OUTPUT
-                .saturating_sub(failure.output.as_ref().map_or(0, |output| output.len()))
+            let parts = [&failure.errors, &failure.output].into_iter().flatten();
+            MAX_REPORTED_OUTPUT.saturating_sub(parts.map(|part| part.len()).sum())
         });
         let operation = self.core.query(task, Query::Tail(sinks, most));
         Flow::Wait(TaskState::ReadingOutput(operation, then))
@@ -314,21 +307,17 @@ impl AfterEmptied {
     /// Returns the failure of the attempt, if the continuation belongs to a failed attempt.
     fn failure_mut(&mut self) -> Option<&mut Arc<Failure>> {
         match self {
-            Self::Fail(thrown) => Some(&mut thrown.failure),
+            Self::Fail(thrown) | Self::End(TaskEnding::Failed(thrown)) => Some(&mut thrown.failure),
             _ => None,
         }
     }
 
-    fn failure(&self) -> Option<&Arc<Failure>> {
+    /// Returns the failure of the attempt or the branch.
+    pub(crate) fn failure(&self) -> Option<&Arc<Failure>> {
         match self {
-            Self::Fail(thrown) => Some(&thrown.failure),
+            Self::Fail(thrown) | Self::End(TaskEnding::Failed(thrown)) => Some(&thrown.failure),
             _ => None,
         }
-    }
-
-    /// Returns true if the continuation belongs to the `try` of a failed attempt.
-    pub(crate) fn is_for_a_try(&self) -> bool {
-        self.failure().is_some()
     }
 }
 
@@ -365,32 +354,91 @@ impl Task {
     }
 }
 
-/// Adds the last output of a failed attempt to its failure. For an atomic attempt, the output of
-/// a failed inner attempt comes after it. Otherwise an inner attempt may have added that of the
-/// failed command.
+/// Adds the last output of a failed attempt to its failure, a part at a time. For an atomic attempt,
+/// the output of a failed inner attempt comes after it. Otherwise an inner attempt may have added
+/// that of the failed command.
 pub(crate) fn output_received(
+    core: &mut Core,
     task: &mut Task,
     mut then: AfterEmptied,
     result: Result<Reply, Refusal>,
 ) -> Flow {
-    let dropped = task.top_try().and_then(|frame| frame.dropped.take());
+    // Without a `try`, a branch of a hedged `forany` has failed.
+    let (part, earlier) = match task.top_try() {
+        Some(frame) => (frame.dropped.pop_first(), frame.failure.clone()),
+        None => (None, None),
+    };
+    let part = part.map_or(DroppedPart::Errors, |(part, _)| part);
     if let (Some(failure), Ok(Reply::Text(text))) = (then.failure_mut(), result)
         && (failure.printed.is_some() || !text.is_empty())
     {
         let failure = Arc::make_mut(failure);
-        if dropped.is_some_and(|dropped| !dropped.is_lost) {
-            failure.printed.get_or_insert_with(|| Arc::new(text));
-            return Flow::Emptied(then);
-        }
+        let place = match part {
+            DroppedPart::Errors => &mut failure.errors,
+            DroppedPart::Output => &mut failure.output,
+            DroppedPart::Forwarded => {
+                failure.printed.get_or_insert_with(|| Arc::new(text));
+                return Flow::Emptied(then);
+            }
+        };
         // The kept output of an inner attempt is part of the text.
         failure.printed = None;
         if !text.is_empty() {
-            let inside = failure.output.take();
+            let inside = place.take();
             let inside = inside.as_ref().map_or(&b""[..], |output| &output[..]);
-            failure.output = Some(Arc::new(BString::from([&text[..], inside].concat())));
+            *place = Some(Arc::new(BString::from([&text[..], inside].concat())));
+        }
+        let is_news = earlier.is_none_or(|earlier| earlier.errors != failure.errors);
+        if part == DroppedPart::Errors && failure.errors.is_some() && is_news {
+            let lines = failure.last_lines(MAX_REPORTED_LINES).join("\n");
+            core.log_note(task, failure.line, format!("the failed attempt had printed: {lines}"));
         }
     }
-    Flow::Emptied(then)
+    match then {
+        AfterEmptied::End(ending) => Flow::Exited(ending),
+        then => Flow::Emptied(then),
+    }
+}
+
+impl Tasks {
+    /// Collects the standard error held by attempts and hedged branches inside structures.
+    pub(crate) fn held_errors(&self, inside: &[Frame], held: &mut Vec<HeldOutput>) {
+        for frame in inside {
+            match &frame.kind {
+                FrameKind::Transaction(transaction) => {
+                    held.extend(
+                        transaction.dropped().remove(&DroppedPart::Errors).unwrap_or_default(),
+                    );
+                }
+                FrameKind::Try(frame) => {
+                    held.extend(
+                        frame.dropped.get(&DroppedPart::Errors).into_iter().flatten().cloned(),
+                    );
+                }
+                FrameKind::Join(join) => {
+                    if let JoinKind::Hedge(hedge) = &join.kind {
+                        let errors = hedge.outputs.iter().flat_map(|it| it.errors(None));
+                        held.extend(errors.cloned().map(HeldOutput::Buffer));
+                    }
+                    for child in join.running.iter().filter_map(|child| self.get(*child)) {
+                        self.held_errors(&child.frames, held);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns the standard error of a failed branch of a hedged `forany`.
+    pub(crate) fn hedge_errors(&self, task: &Task) -> Option<Vec<Sink>> {
+        let Some(FrameKind::Join(join)) = self.parent(task)?.frames.last().map(|it| &it.kind)
+        else {
+            return None;
+        };
+        let JoinKind::Hedge(hedge) = &join.kind else { return None };
+        let buffer = hedge.outputs.as_ref()?.errors(Some(task.id)).next()?;
+        Some(vec![Sink::Buffer(buffer.id())])
+    }
 }
 
 /// Returns the targets of output for the innermost structure, a `try` or its `catch`.

@@ -41,6 +41,8 @@ pub(crate) struct Hedge {
     begun: BTreeMap<TaskId, (u64, Value, Time)>,
     /// State returned by the winner, or the failure of the last branch.
     result: Option<Result<TaskResidue, Thrown>>,
+    /// Branch whose failure is the result.
+    failed: Option<TaskId>,
     decided: bool,
     /// Key of the learned delay, while the words' durations are known.
     pub usual: Option<LimitKey>,
@@ -69,6 +71,7 @@ impl Hedge {
             alive: BTreeSet::new(),
             begun: BTreeMap::new(),
             result: None,
+            failed: None,
             decided: false,
         }
     }
@@ -157,6 +160,10 @@ impl Hedge {
         result: Result<TaskResidue, Thrown>,
     ) -> bool {
         if !self.alive.remove(&task) || self.decided {
+            // The failure of an ended branch has the output of the branch.
+            if self.failed == Some(task) && result.is_err() {
+                self.result = Some(result);
+            }
             return false;
         }
         self.decided = match &result {
@@ -169,13 +176,14 @@ impl Hedge {
             outputs.end(task);
         }
         self.due += 1;
+        self.failed = result.is_err().then_some(task);
         self.result = Some(result);
         self.decided
     }
 
     /// Fails the loop, regardless of the branches.
     pub(crate) fn fail(&mut self, thrown: Thrown) {
-        (self.decided, self.result) = (true, Some(Err(thrown)));
+        (self.decided, self.result, self.failed) = (true, Some(Err(thrown)), None);
     }
 
     /// Returns the result; `None` if no word has ended.

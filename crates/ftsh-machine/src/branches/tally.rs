@@ -16,6 +16,7 @@ use crate::effect::TaskId;
 use crate::endings::{Retry, TaskEnding, Thrown};
 use crate::items::Items;
 use crate::outcome::{BranchFailure, BranchResults, FailureKind};
+use crate::size::MAX_REPORTED_LINES;
 use crate::time::Time;
 use crate::trace::TraceStep;
 use crate::values::Value;
@@ -246,7 +247,12 @@ impl Tally {
                 let story = describe_failure(ending, step);
                 Arc::make_mut(&mut self.errors).push(branch.place, &story);
                 if self.reported.len() < MAX_REPORTED_FAILURES {
-                    self.reported.push(BranchFailure { word: format!("{name}={word}"), story });
+                    let printed = match ending {
+                        TaskEnding::Failed(thrown) => thrown.failure.last_lines(MAX_REPORTED_LINES),
+                        _ => Vec::new(),
+                    };
+                    let word = format!("{name}={word}");
+                    self.reported.push(BranchFailure { word, story, printed });
                 }
             }
             if self.first.is_none() {
@@ -348,7 +354,7 @@ impl Tally {
                 message += &format!(": the list has only {total} {words}");
             }
         }
-        if let Some(BranchFailure { word, story }) = self.reported.first() {
+        if let Some(BranchFailure { word, story, .. }) = self.reported.first() {
             message += &format!("; the first, {word}: {story}");
         }
         message

@@ -67,6 +67,14 @@ impl Core {
         }
     }
 
+    /// Logs a remark about a failure.
+    pub(crate) fn log_note(&mut self, task: &Task, line: u32, note: String) {
+        if self.logs(Level::FAILURES) {
+            let record = self.record(task, line, LogEvent::Note(note));
+            self.request(Effect::Log(LogRecord { level: Level::FAILURES, ..record }));
+        }
+    }
+
     /// Logs a failure where it happens.
     pub(crate) fn log_failure(
         &mut self,

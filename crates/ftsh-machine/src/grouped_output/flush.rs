@@ -28,7 +28,8 @@ impl GroupedOutput<'_> {
     ) -> Option<BufferedOutput> {
         task.top_join()?.kind.outputs()?;
         let buffers = [self.core.new_handle(BufferId), self.core.new_handle(BufferId)];
-        let changes = [(1, &buffers[0]), (2, &buffers[1])].map(|(descriptor, buffer)| FdChange {
+        // If both lead to one file, standard error keeps the output of both.
+        let changes = [(2, &buffers[1]), (1, &buffers[0])].map(|(descriptor, buffer)| FdChange {
             descriptor,
             source: FdSource::Hold(buffer.id()),
         });

@@ -78,8 +78,10 @@ pub struct Failure {
     /// Last bytes that the attempt ended by the failure wrote to standard error, if kept.
     #[serde(skip)]
     pub printed: Option<Arc<BString>>,
-    /// Last output of the atomic attempt ended by the failure, which was discarded: standard error,
-    /// then standard output.
+    /// End of the standard error of the attempts ended by the failure, if it was discarded with
+    /// their output.
+    pub errors: Option<Arc<BString>>,
+    /// End of the standard output of the atomic attempt ended by the failure, which was discarded.
     pub output: Option<Arc<BString>>,
 }
 
@@ -116,6 +118,8 @@ pub struct BranchFailure {
     pub word: String,
     /// Place and message of the failure.
     pub story: String,
+    /// Last lines that the failed attempt printed and that were discarded.
+    pub printed: Vec<String>,
 }
 
 /// Words of a `forall`, in a form that is cheap for long lists, because few scripts list them.
@@ -405,6 +409,7 @@ impl Failure {
             earlier: None,
             branches: None,
             printed: None,
+            errors: None,
             output: None,
         }
     }
@@ -463,7 +468,7 @@ impl Failure {
 
     /// Returns the kept output of the attempt ended by the failure.
     pub fn all_output(&self) -> Vec<u8> {
-        let parts = [&self.printed, &self.output];
+        let parts = [&self.printed, &self.errors, &self.output];
         parts.into_iter().flatten().flat_map(|part| part.iter().copied()).collect()
     }
 
@@ -475,10 +480,14 @@ impl Failure {
         self.branches.as_ref().or_else(|| earlier?.of_branches())
     }
 
-    /// Returns the last non-empty lines, at most `most`, printed by the atomic attempt ended by the
-    /// failure.
+    /// Returns the last non-empty lines, at most `most`, printed by the attempts ended by the failure
+    /// and discarded: those of standard error, if there are any. A failure that was cut short in a
+    /// later attempt has those of the earlier failure.
     pub fn last_lines(&self, most: usize) -> Vec<String> {
-        let output = self.output.as_deref().map_or(&b""[..], |output| output);
+        let is_cut = self.kind.is_limit() || self.kind == FailureKind::Canceled;
+        let earlier = self.earlier.as_ref().filter(|_| is_cut);
+        let errors = self.errors.as_ref().or_else(|| earlier?.errors.as_ref());
+        let output = errors.or(self.output.as_ref()).map_or(&b""[..], |output| output);
         let lines = output.lines().rev().filter(|line| !line.trim_ascii().is_empty());
         let mut lines: Vec<_> = lines.take(most).map(|line| line.to_str_lossy().into()).collect();
         lines.reverse();

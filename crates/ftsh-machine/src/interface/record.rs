@@ -386,7 +386,7 @@ impl LogRecord {
             return Cow::Borrowed(self);
         }
         let mut record = self.clone();
-        if let Some(output) = record.event.output() {
+        for output in record.event.output() {
             *output = Arc::new(secrets.hide_bytes(output).into_owned().into());
         }
         if let LogEvent::BranchEnded { word, .. } | LogEvent::BranchSkipped { word, .. } =
@@ -457,14 +457,15 @@ impl LogEvent {
     }
 
     /// Returns the discarded output of the attempt whose failure is logged.
-    fn output(&mut self) -> Option<&mut Arc<BString>> {
-        match self {
+    fn output(&mut self) -> impl Iterator<Item = &mut Arc<BString>> {
+        let failure = match self {
             Self::CommandFailed(failure)
             | Self::Failed(failure)
             | Self::EndedBy(failure)
-            | Self::TryFailed { failure, .. } => failure.output.as_mut(),
+            | Self::TryFailed { failure, .. } => Some(failure),
             _ => None,
-        }
+        };
+        failure.into_iter().flat_map(|it| [&mut it.errors, &mut it.output]).flatten()
     }
 
     /// Returns the failure that the event reports.

@@ -71,7 +71,9 @@ impl Machine {
                 // A branch whose success is being recorded keeps its success.
                 let is_ending = matches!(
                     task.state,
-                    TaskState::Emptying(_, AfterEmptied::End(_)) | TaskState::Recording(..)
+                    TaskState::Emptying(_, AfterEmptied::End(_))
+                        | TaskState::ReadingOutput(_, AfterEmptied::End(_))
+                        | TaskState::Recording(..)
                 );
                 if is_ending || machine.core.tasks().is_being_cut(task, 0) {
                     return Flow::keep_waiting(task);

@@ -197,7 +197,9 @@ impl Machine {
             (TaskState::Committing(waited), result) => {
                 Committer::new(&mut self.core).continue_commit(task, waited, result)
             }
-            (TaskState::ReadingOutput(_, then), result) => output_received(task, then, result),
+            (TaskState::ReadingOutput(_, then), result) => {
+                output_received(&mut self.core, task, then, result)
+            }
             (TaskState::Query(_, query), Ok(reply)) => {
                 task.progress().answers.push((query, reply));
                 Flow::Continue

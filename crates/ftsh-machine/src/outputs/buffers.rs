@@ -127,6 +127,15 @@ impl OutputBuffers {
         self.count += 1;
     }
 
+    /// Iterates over the standard error of the running branches, or of one of them.
+    pub(crate) fn errors(
+        &self,
+        of: Option<TaskId>,
+    ) -> impl Iterator<Item = &ResourceHandle<BufferId>> {
+        let open = self.open.iter().filter(move |(task, _)| of.is_none_or(|of| of == **task));
+        open.map(|(_, (_, group))| &group.buffered.errors)
+    }
+
     /// Drops the output of a branch.
     pub(crate) fn forget(&mut self, task: TaskId) {
         self.open.remove(&task);

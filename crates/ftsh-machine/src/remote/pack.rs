@@ -211,7 +211,7 @@ impl Texts {
                 trace: Trace::default(),
                 earlier: None,
                 printed: None,
-                output: Some(failure.all_output())
+                output: Some(Failure { errors: None, ..failure.clone() }.all_output())
                     .filter(|output| !output.is_empty())
                     .map(|output| Arc::new(output.into())),
                 ..failure.clone()

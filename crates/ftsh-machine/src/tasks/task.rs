@@ -529,7 +529,8 @@ impl Task {
     /// processes to end keeps its ending.
     pub(crate) fn cut_short(&self, why: KindAndCode) -> Option<KindAndCode> {
         match &self.state {
-            TaskState::Emptying(_, AfterEmptied::End(ending)) => ending.failure(),
+            TaskState::Emptying(_, AfterEmptied::End(ending))
+            | TaskState::ReadingOutput(_, AfterEmptied::End(ending)) => ending.failure(),
             _ => Some(why),
         }
     }

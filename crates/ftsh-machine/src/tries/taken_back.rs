@@ -1,10 +1,9 @@
 //! Output of failed attempts, which is taken back when another attempt follows.
 
 use crate::core::Core;
-use crate::effect::{Effect, Query};
+use crate::effect::Query;
 use crate::event::Reply;
 use crate::frames::FrameKind;
-use crate::record::{Level, LogEvent, LogRecord};
 use crate::tasks::Task;
 use crate::values::Suspend;
 
@@ -25,10 +24,7 @@ pub(crate) fn take_back(core: &mut Core, task: &Task) -> Result<(), Suspend> {
     let query = Query::TakeBack(task.io.id());
     match task.answer(&query) {
         None => return Err(Suspend::Pending(query)),
-        Some(Reply::Truth(false)) if core.logs(Level::FAILURES) => {
-            let record = core.record(task, task.line(), LogEvent::Note(KEPT.to_owned()));
-            core.request(Effect::Log(LogRecord { level: Level::FAILURES, ..record }));
-        }
+        Some(Reply::Truth(false)) => core.log_note(task, task.line(), KEPT.to_owned()),
         Some(_) => {}
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! The `try` statement: attempts, the delays between them, and the end.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -98,7 +99,7 @@ impl TryRunner<'_> {
             failure: None,
             input: None,
             replay: None,
-            dropped: None,
+            dropped: BTreeMap::new(),
             held: None,
         };
         task.enter(FrameKind::Try(Box::new(frame)));

@@ -7,6 +7,7 @@ use crate::atomic::Committer;
 use crate::attempts::{TryFrame, TryPhase};
 use crate::channels::Passed;
 use crate::core::{Breach, Flow};
+use crate::dropped::DroppedPart;
 use crate::endings::{Logged, Retry, Thrown};
 use crate::frames::FrameKind;
 use crate::grouped_output::{GroupedOutput, halt_flush};
@@ -85,6 +86,13 @@ impl Unwinder<'_> {
         let thrown =
             Thrown { failure: Arc::clone(&failure), retry, logged: Logged::Failure, answers: true };
         let after = AfterEmptied::Fail(thrown);
+        let mut held = Vec::new();
+        self.core.tasks().held_errors(&task.frames[position + 1..], &mut held);
+        if let Some(FrameKind::Try(frame)) = task.frames.get_mut(position).map(|it| &mut it.kind)
+            && !held.is_empty()
+        {
+            frame.dropped.insert(DroppedPart::Errors, held);
+        }
         self.cut_down(task, position + 1, scope, &failure, after)
     }
 

@@ -5,7 +5,10 @@ use std::time::Duration;
 use super::Unwinder;
 use crate::atomic::Committer;
 use crate::core::Flow;
+use crate::dropped::HeldOutput;
 use crate::effect::ScopeId;
+use crate::endings::TaskEnding;
+use crate::outcome::FailureKind;
 use crate::tasks::{AfterEmptied, Task, TaskState};
 
 impl Unwinder<'_> {
@@ -33,10 +36,19 @@ impl Unwinder<'_> {
 
     /// Continues a task whose scope is empty.
     pub(crate) fn emptied(&mut self, task: &mut Task, after: AfterEmptied) -> Flow {
-        if after.is_for_a_try()
-            && let Some(dropped) = task.top_try().and_then(|frame| frame.dropped.as_ref())
-        {
-            let sinks = dropped.sinks();
+        let dropped = match after {
+            AfterEmptied::Fail(_) => {
+                let part = task.top_try().and_then(|frame| frame.dropped.values().next());
+                part.map(|part| part.iter().map(HeldOutput::sink).collect())
+            }
+            AfterEmptied::End(TaskEnding::Failed(ref thrown))
+                if thrown.failure.kind != FailureKind::Canceled =>
+            {
+                self.core.tasks().hedge_errors(task)
+            }
+            _ => None,
+        };
+        if let Some(sinks) = dropped {
             return Committer::new(self.core).query_output(task, sinks, after);
         }
         match after {

@@ -11,6 +11,9 @@ pub use crate::outcome::MAX_VALUE_LEN;
 /// Maximum length of a failed attempt's output kept for messages, in bytes.
 pub const MAX_REPORTED_OUTPUT: usize = 64 * 1024;
 
+/// Maximum number of lines of a failed attempt in the log and in reports.
+pub const MAX_REPORTED_LINES: usize = 5;
+
 /// Maximum number of words of a command. The words of a loop are generated lazily.
 pub const MAX_WORDS: usize = 1_000_000;
 /// Maximum overhead of a word in memory, in bytes.
