@@ -97,6 +97,38 @@ fn processes_that_ignore_sigterm_are_gone_after_the_kill_timeout() {
     });
 }
 
+/// Leaves daemons by `setsid`, by a double fork, and with SIGTERM ignored.
+const LEAVES: &str = "exec > /dev/null 2>&1
+    setsid sleep 60 & echo $! >> pids
+    (setsid sh -c 'echo $$ >> pids; exec sleep 60' &)
+    (trap '' TERM; setsid sh -c 'echo $$ >> pids; exec sleep 60' &)
+    until test $(wc -l < pids) = 3; do sleep 0.01; done
+";
+
+#[test]
+fn a_success_with_no_leftovers_leaves_nothing() {
+    // A process that has ended has no command line.
+    let check = "sh -c 'cat $(sed \"s,.*,/proc/&/cmdline,\" pids) 2> /dev/null; :'";
+    for (body, option) in [
+        ("try no leftovers; sh leaves; end", "-D"),
+        ("limit 1 hour no leftovers; sh leaves; end", "-D"),
+        ("keep sh leaves; exit 0", "--no-leftovers"),
+        ("try no leftovers; keep sh leaves; end", "--no-leftovers"),
+    ] {
+        rounds(&WAYS, |round| {
+            let then = if option == "-D" { check } else { "" };
+            let run = round.command(&format!("{body}; {then}"));
+            let run = run.options(["-t", "0.3", option]).file("leaves", LEAVES);
+            run.stdout("").success().nothing_left();
+        });
+    }
+    let script = "try no leftovers; sh leaves; end";
+    let finished = Ftsh::command(script).options(["-t0.3", "-l5"]).file("leaves", LEAVES).success();
+    let errors = finished.errors();
+    assert!(errors.contains("no leftovers: ends ") && errors.contains("sleep"), "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+}
+
 #[test]
 fn stopped_processes_are_gone() {
     let stop = "sh -c 'kill -STOP $$; sleep 60'";

@@ -138,6 +138,7 @@ module.exports = grammar({
         'atomic',
         phrase('same', 'input'),
         seq('signal', $._expression),
+        phrase('no', 'leftovers'),
         // end of generated
         $.limit,
         seq('through', $._expression),

@@ -1,4 +1,5 @@
 use ftsh_machine::effect::Effect;
+use ftsh_machine::record::Level;
 use ftsh_machine::time::Deadline;
 use ftsh_machine::{Config, Event, Machine, Outcome, Output, Time};
 
@@ -41,6 +42,33 @@ fn processes_of_failed_attempts_are_killed() {
 fn processes_of_successful_scripts_are_kept() {
     let ran = world().run("try; daemon; end; ok").succeeds();
     assert_eq!(ran.world.running(), ["daemon"]);
+}
+
+#[test]
+fn a_success_with_no_leftovers_leaves_only_what_is_kept() {
+    for body in [
+        "try no leftovers; daemon; end",
+        "limit 1 hour no leftovers; daemon; end",
+        "try atomic no leftovers; daemon; end > f",
+        "try 2 times; limit 1 hour no leftovers; forall n in 1 2; daemon; end; end; end",
+        "for n in 1; try no leftovers; daemon; break; end; end",
+        "function f; try no leftovers; daemon; return; end; end; f",
+    ] {
+        let ran = world().logging(Level::ENDING).run(&format!("{body}; ok")).succeeds();
+        assert!(ran.world.running().is_empty(), "{body}");
+        let trace = ran.world.trace();
+        assert!(trace.contains("no leftovers: ends daemon"), "{trace}");
+        assert!(trace.find("terminate daemon") < trace.find("run ok"), "{trace}");
+    }
+    for body in ["try no leftovers; keep daemon; end", "daemon; try no leftovers; ok; end"] {
+        let ran = world().run(body).succeeds();
+        assert_eq!(ran.world.running(), ["daemon"], "{body}");
+        let ran = world().config(|config| config.no_leftovers = true).run(body).succeeds();
+        assert!(ran.world.running().is_empty(), "{body}");
+    }
+    let ran = world().run("try no leftovers; ok; end").succeeds();
+    assert!(!ran.world.trace().contains("no leftovers"));
+    world().run("try no leftovers; exec ok; end").fails("failure", 1);
 }
 
 #[test]

@@ -102,7 +102,11 @@ pub(super) fn command(one: &Command) -> String {
         Command::Try(it) => try_(it),
         Command::Limit(body, catch) => {
             let catch = catch.as_ref().map(|catch| format!("catch\n{}", block(catch)));
-            let watch = if catch.is_some() { " stalled 1 hour memory 1 TB signal INT" } else { "" };
+            let watch = if catch.is_some() {
+                " stalled 1 hour memory 1 TB signal INT no leftovers"
+            } else {
+                ""
+            };
             format!("limit 1 hour{watch}\n{}{}end", block(body), catch.unwrap_or_default())
         }
         Command::Handled(inside, catch, finally) => {
@@ -171,10 +175,14 @@ fn try_(it: &Try) -> String {
         Some(Hold::Output) => " atomic".into(),
         Some(Hold::Files) => format!(" atomic in $top/{DIRECTORY}"),
     };
+    // No program of these scripts leaves a process.
+    let leftovers = if *times == 1 { " no leftovers" } else { "" };
     let limit = if *times == 3 { "for 1 hour or 3 times".into() } else { format!("{times} times") };
     let (catch, finally) = (part("catch", catch.as_ref()), part("finally", finally.as_ref()));
     let body = block(body);
-    format!("try {limit}{each}{watch}{pace}{signal}{condition}{hold}\n{body}{catch}{finally}end")
+    format!(
+        "try {limit}{each}{watch}{pace}{signal}{leftovers}{condition}{hold}\n{body}{catch}{finally}end"
+    )
 }
 
 fn for_all(all: &ForAll) -> String {

@@ -263,6 +263,7 @@ impl Walk<'_> {
             signal,
             atomic,
             same_input,
+            no_leftovers,
         } = clauses;
         self.is(match around {
             Some(Around::Structure) => "structure-catches",
@@ -274,9 +275,8 @@ impl Walk<'_> {
             self.is(if atomic_in.is_empty() { "try-atomic" } else { "try-atomic-in" });
         }
         self.expressions(atomic_in);
-        if *same_input {
-            self.is("try-same-input");
-        }
+        same_input.then(|| self.is("try-same-input"));
+        no_leftovers.then(|| self.is("try-no-leftovers"));
         if let Some(Duration::Whole(_)) = time {
             self.is("try-for-joined");
         }

@@ -581,7 +581,7 @@ mod tests {
         assert_eq!(tab("in dir"), tab("cd dir").replacen("cd", "in", 1));
         assert_eq!(tab("limit 5 minutes sig"), "limit 5 minutes signal ");
         assert_eq!(tab("limit 5 minutes signal US"), "USR1 USR2");
-        assert_eq!(tab("limit 5 minutes signal INT "), "memory signal stalled");
+        assert_eq!(tab("limit 5 minutes signal INT "), "leftovers memory no signal stalled");
         assert_eq!(tab("sleep 5 mill"), "millisecond milliseconds");
         assert_eq!(tab("if $x .con"), "if $x .contains. ");
         assert_eq!(tab("for x "), "from in");

@@ -62,6 +62,13 @@ pub(crate) enum TransactionKind {
     Input(SpoolId),
     /// An attempt whose standard output is written when no other attempt follows.
     Held,
+    /// A body of which nothing is left after its success.
+    NoLeftovers {
+        /// Scope of the body.
+        scope: ScopeId,
+        /// Scope around the body.
+        outer_scope: ScopeId,
+    },
     /// The `catch` of an atomic `try`.
     Catch,
     /// A structure or a call inside an atomic attempt, whose files are committed after its success.

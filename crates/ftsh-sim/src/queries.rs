@@ -83,7 +83,8 @@ impl Shell {
                 Ok(Reply::Truth(true))
             }
             Query::InputEnded(io) => Ok(Reply::Truth(self.descriptors.input_ended(*io))),
-            Query::Filter(_) => Ok(Reply::Words(Vec::new())), // answered by the caller
+            // Answered by the caller.
+            Query::Filter(_) | Query::Leftovers(_) => Ok(Reply::Words(Vec::new())),
         }
     }
 }

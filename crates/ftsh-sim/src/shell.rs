@@ -178,6 +178,14 @@ impl Shell {
                 let done = |reply| Event::Done { operation, result: Ok(reply) };
                 self.events.extend(reply.map(done));
             }
+            Effect::Query { operation, query: Query::Leftovers(scope), .. } => {
+                let members = self.members(scope).into_iter();
+                let names = members
+                    .filter_map(|id| self.processes.get(&id))
+                    .map(|it| it.name.clone().into());
+                let result = Ok(Reply::Words(names.collect()));
+                self.events.push_back(Event::Done { operation, result });
+            }
             Effect::Query { operation, directory, query } => {
                 let resources = world.resources();
                 let result = self.answer(directory.path.as_deref(), &query, world.now(), resources);

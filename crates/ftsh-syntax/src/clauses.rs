@@ -97,10 +97,12 @@ rows! {
         SameInput: ClauseRow::new("try", &["same", "input"], ValueForm::Nothing, "same input", "each attempt reads the same standard input, from where the first attempt began; a terminal is read directly");
         Signal: ClauseRow::new("try", &["signal"], ValueForm::Signal, "signal NAME", "the signal that cancels an attempt, such as INT; TERM follows after half of the kill timeout");
         Backoff: ClauseRow::new("try", &["backoff"], ValueForm::Special, "backoff POLICY", "the delays between attempts");
+        NoLeftovers: ClauseRow::new("try", &["no", "leftovers"], ValueForm::Nothing, "no leftovers", "processes that a successful body leaves running are ended too, except those of `keep`");
         Through: ClauseRow::new("try", &["through"], ValueForm::Special, "through CHANNEL", "attempts follow the rules of the channel, together with the attempts of all your other shells");
         LimitStalled: ClauseRow::new("limit", &["stalled"], ValueForm::Time, "stalled D", "the group fails when its processes have made no progress for this time: no processor time, no input or output, no start or end of a process");
         LimitMemory: ClauseRow::new("limit", &["memory"], ValueForm::Size, "memory N", "the group fails when its processes together use more memory than this, such as `4 GB`");
         LimitSignal: ClauseRow::new("limit", &["signal"], ValueForm::Signal, "signal NAME", "the signal that cancels the group, such as INT; TERM follows after half of the kill timeout");
+        LimitNoLeftovers: ClauseRow::new("limit", &["no", "leftovers"], ValueForm::Nothing, "no leftovers", "processes that a successful group leaves running are ended too, except those of `keep`");
     }
 
     /// Clause of `backoff`, after the policy.
@@ -273,6 +275,8 @@ clauses! {
         atomic: bool,
         /// `same input`: each attempt reads the same standard input.
         same_input: bool,
+        /// `no leftovers`: what a successful body leaves running is ended.
+        no_leftovers: bool,
     }
 }
 
@@ -290,9 +294,10 @@ impl<L, N, Z, P, S> TryClauses<L, N, Z, P, S> {
             signal,
             atomic,
             same_input: _,
+            no_leftovers,
         } = self;
         let is_watched = stalled.is_some() || memory.is_some();
-        each.is_some() || is_watched || signal.is_some() || *atomic
+        each.is_some() || is_watched || signal.is_some() || *atomic || *no_leftovers
     }
 }
 

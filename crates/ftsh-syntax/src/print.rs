@@ -405,6 +405,7 @@ impl Printer {
             signal,
             atomic,
             same_input,
+            no_leftovers,
         } = clauses;
         if *is_limit {
             // `limit D` makes one attempt, which is not written.
@@ -431,6 +432,9 @@ impl Printer {
         }
         if *same_input {
             self.text.push_str(" same input");
+        }
+        if *no_leftovers {
+            self.text.push_str(" no leftovers");
         }
         if let Some((_, channel)) = through {
             self.text.push_str(" through ");

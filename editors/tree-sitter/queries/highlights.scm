@@ -20,7 +20,7 @@
 (call ["(" ")" ","] @punctuation.bracket)
 
 ; generated: try-words
-(try ["or" "every" "each" "usual" "stalled" "memory" "while" "atomic in" "atomic" "same input" "signal" "backoff" "through" "from" "to" "by" "jitter"] @type)
+(try ["or" "every" "each" "usual" "stalled" "memory" "while" "atomic in" "atomic" "same input" "signal" "backoff" "no leftovers" "through" "from" "to" "by" "jitter"] @type)
 ; end of generated
 (limit ["for" "or"] @type)
 (within ["stalled" "memory" "signal"] @type)

@@ -122,6 +122,9 @@ pub struct Flags {
     #[arg(short = 'k', value_name = "MODE", help_heading = TRYING)]
     #[arg(value_parser = Suggested(|| names(values::KILL_MODE)))]
     pub kill_mode: Option<OsString>,
+    /// End processes that a successful run leaves behind
+    #[arg(long, help_heading = TRYING)]
+    pub no_leftovers: bool,
     /// Repeat the random choices of another run
     #[arg(long, value_name = "N", help_heading = TRYING)]
     pub seed: Option<OsString>,

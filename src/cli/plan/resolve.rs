@@ -421,6 +421,7 @@ impl RunPlan {
                 backoff: policy.or(policy_of_2003).unwrap_or_default(),
                 kill_timeout: kill_timeout.time(),
                 kill_strong,
+                no_leftovers: flags.no_leftovers,
                 unset_is_empty,
                 on,
                 deadline,

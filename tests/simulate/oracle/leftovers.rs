@@ -7,10 +7,13 @@ use ftsh_machine::Outcome;
 use ftsh_machine::effect::ScopeId;
 use ftsh_machine::status::{Doing, InProgress};
 
+use super::families::Within;
 use super::{Look, Oracle, Verdict};
+use crate::program::Promises;
 
-/// Processes of a failed attempt or a canceled branch are gone.
-pub(super) struct Leftovers;
+/// Processes of a failed attempt or a canceled branch are gone, and with `no leftovers` those of
+/// each attempt.
+pub(super) struct Leftovers(pub Promises);
 
 impl Oracle for Leftovers {
     fn name(&self) -> &'static str {
@@ -33,15 +36,21 @@ impl Oracle for Leftovers {
             if is_gone && !families.ended.contains(&start.process) {
                 return Err(format!("`{}` runs for a task that is gone", start.text));
             }
-            let is_over =
-                |scope| !present.contains(&scope) && !families.handed_over.contains(&scope);
+            let is_strict = |within: &Within| {
+                let promise = self.0.tries.get(&(within.file.clone(), within.line));
+                !within.condition && promise.is_some_and(|limits| limits.no_leftovers)
+            };
+            let is_over = |within: &Within| {
+                let is_kept = families.handed_over.contains(&within.scope) && !is_strict(within);
+                !present.contains(&within.scope) && !is_kept
+            };
             // `keep` moves processes out of their attempts.
             let is_kept = |scope| {
                 families.handed_over.contains(&start.scope)
                     && !families.is_within(start.scope, scope)
             };
-            let left = |scope| is_over(scope) && !is_kept(scope);
-            if let Some(within) = start.tries.iter().find(|within| left(within.scope)) {
+            let left = |within: &&Within| is_over(within) && !is_kept(within.scope);
+            if let Some(within) = start.tries.iter().find(left) {
                 let (attempt, line, text) = (within.attempt, within.line, &start.text);
                 return Err(format!("`{text}` outlives attempt {attempt} at line {line}"));
             }

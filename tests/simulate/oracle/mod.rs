@@ -229,7 +229,7 @@ impl Oracles {
             Box::new(elsewhere::Elsewhere::default()),
             Box::new(usual::Usual::new(script, promises)),
             Box::new(last_words::LastWords::default()),
-            Box::new(leftovers::Leftovers),
+            Box::new(leftovers::Leftovers(promises.clone())),
             Box::new(leftovers::Nothing { limited: config.deadline != Deadline::NONE }),
         ];
         Self { families: Families::default(), oracles }

@@ -86,6 +86,8 @@ pub(crate) struct Limits {
     pub through: bool,
     /// True if a condition decides about attempts, by `while`.
     pub conditional: bool,
+    /// True if a success leaves no processes either.
+    pub no_leftovers: bool,
     /// True if the head has no value, so no attempt is made.
     pub headless: bool,
 }

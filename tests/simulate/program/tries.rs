@@ -82,6 +82,7 @@ pub(super) fn limit(g: &mut Generator, depth: usize) -> Node {
         groups[0].0 += &format!(" signal {}", g.dice.pick(&SIGNALS).0);
     }
     groups[0].0 += &g.maybe(0.2, |g| format!(" memory {}", g.dice.pick(&SIZES)));
+    groups[0].0 += &g.maybe(0.2, |_| " no leftovers".into());
     if g.dice.chance(0.2) {
         groups[0].0 += " stalled";
         groups[0].0 += &g.length(&mut None);
@@ -224,6 +225,10 @@ impl Generator {
         }
         if self.dice.chance(0.1) {
             head += " same input";
+        }
+        if self.dice.chance(0.15) {
+            limits.no_leftovers = true;
+            head += " no leftovers";
         }
         if self.dice.chance(0.2) {
             let (text, signal) = self.dice.pick(&SIGNALS);

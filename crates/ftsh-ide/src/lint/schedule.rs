@@ -159,6 +159,7 @@ impl ScheduleBuilder<'_> {
             signal: _,
             atomic: _,
             same_input: _,
+            no_leftovers: _,
         } = &clauses;
         Some(Limits {
             time: *time,

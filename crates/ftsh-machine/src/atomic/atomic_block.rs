@@ -19,6 +19,7 @@ use crate::event::{Refusal, Reply};
 use crate::frames::{Frame, FrameKind};
 use crate::invocation::{RedirectTarget, Redirects, Resolved, Targets, WrittenVariable};
 use crate::outcome::Failure;
+use crate::record::Level;
 use crate::resources::ResourceHandle;
 use crate::size::{MAX_REPORTED_LINES, MAX_REPORTED_OUTPUT};
 use crate::tasks::{AfterEmptied, Task, TaskState, Tasks};
@@ -139,6 +140,15 @@ impl Committer<'_> {
         let (operation, io) = self.core.open_io(&task.io, task, changes);
         let transaction = Box::new(Transaction::held(buffer, task.io.clone()));
         Flow::Wait(TaskState::Beginning(OpeningTransaction { operation, io, transaction }))
+    }
+
+    /// Begins a body of which nothing is left after its success.
+    pub(crate) fn begin_no_leftovers(&mut self, task: &mut Task) {
+        let outer_scope = task.scope;
+        task.scope = self.core.new_scope(Some(outer_scope));
+        let kind = TransactionKind::NoLeftovers { scope: task.scope, outer_scope };
+        let transaction = Box::new(Transaction::bare(kind, task.io.clone()));
+        task.enter(FrameKind::Transaction(transaction));
     }
 
     /// Prepares the parts specific to an attempt: replayed input, buffered output, a scratch
@@ -340,6 +350,7 @@ impl Task {
                 TransactionKind::Tee { .. }
                 | TransactionKind::Input(_)
                 | TransactionKind::Held
+                | TransactionKind::NoLeftovers { .. }
                 | TransactionKind::Catch
                 | TransactionKind::Redirected { .. } => None,
             },
@@ -391,7 +402,8 @@ pub(crate) fn output_received(
         let is_news = earlier.is_none_or(|earlier| earlier.errors != failure.errors);
         if part == DroppedPart::Errors && failure.errors.is_some() && is_news {
             let lines = failure.last_lines(MAX_REPORTED_LINES).join("\n");
-            core.log_note(task, failure.line, format!("the failed attempt had printed: {lines}"));
+            let note = format!("the failed attempt had printed: {lines}");
+            core.log_note(task, failure.line, Level::FAILURES, note);
         }
     }
     match then {

@@ -15,7 +15,7 @@ use crate::grouped_output::{GroupedOutput, WriteError};
 use crate::outcome::FailureKind;
 use crate::record::Level;
 use crate::resources::ResourceHandle;
-use crate::tasks::{Task, TaskState, Tasks};
+use crate::tasks::{AfterEmptied, Task, TaskState, Tasks};
 use crate::transactions::{BufferedStream, Commit, Committing, Transaction, TransactionKind};
 use ftsh_syntax::slug::Slug;
 
@@ -41,6 +41,11 @@ impl Committer<'_> {
         transaction: Box<Transaction>,
         then: Continuation,
     ) -> Flow {
+        if let TransactionKind::NoLeftovers { scope, outer_scope } = transaction.kind {
+            task.scope = outer_scope;
+            task.enter(FrameKind::Transaction(transaction));
+            return self.core.end_leftovers(task, scope, AfterEmptied::Commit(then));
+        }
         let Some(view) = transaction.view().cloned() else {
             return self.commit_transaction(task, transaction, then);
         };

@@ -10,7 +10,7 @@ use crate::event::{Refusal, Reply};
 use crate::frames::FrameKind;
 use crate::resources::ResourceHandle;
 use crate::tasks::{AfterEmptied, Task, TaskState};
-use crate::transactions::{AttemptView, OpeningView, Transaction};
+use crate::transactions::{AttemptView, OpeningView, Transaction, TransactionKind};
 
 impl Committer<'_> {
     /// Requests the view of an attempt that begins.
@@ -59,8 +59,11 @@ impl Task {
         own.map(|view| &view.handle).or(self.inherited.view.as_ref())
     }
 
-    /// Leaves the view of an attempt, if the attempt has one.
+    /// Leaves the view of an attempt, if the attempt has one, and the scope of a body.
     pub(super) fn leave_view(&mut self, transaction: &Transaction) {
+        if let TransactionKind::NoLeftovers { outer_scope, .. } = transaction.kind {
+            self.scope = outer_scope;
+        }
         if let Some(view) = transaction.view() {
             self.directory.view = view.outer;
             self.scope = view.outer_scope;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Core, scopes::RemovedScopes};
+use super::{Core, Flow, scopes::RemovedScopes};
 use crate::channels::Passed;
-use crate::effect::{Effect, ScopeId};
+use crate::effect::{Effect, Query, ScopeId};
 use crate::scheduler::Timer;
+use crate::tasks::{AfterEmptied, Task, TaskState};
 use ftsh_syntax::signal::Signal;
 
 impl Core {
@@ -102,6 +103,20 @@ impl Core {
         let before = self.scopes.terminate(scope, grace);
         self.scheduler.cancel(before);
         true
+    }
+
+    /// Ends what a success has left running in a scope, after the names are known for the log.
+    pub(crate) fn end_leftovers(
+        &mut self,
+        task: &Task,
+        scope: ScopeId,
+        then: AfterEmptied,
+    ) -> Flow {
+        if !self.scopes.is_opened(scope) {
+            return Flow::Empty(scope, then);
+        }
+        let operation = self.query(task, Query::Leftovers(scope));
+        Flow::Wait(TaskState::ListingLeftovers(operation, scope, then))
     }
 
     /// Sends SIGTERM after the signal of `signal NAME`.

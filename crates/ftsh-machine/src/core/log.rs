@@ -67,11 +67,11 @@ impl Core {
         }
     }
 
-    /// Logs a remark about a failure.
-    pub(crate) fn log_note(&mut self, task: &Task, line: u32, note: String) {
-        if self.logs(Level::FAILURES) {
+    /// Logs a remark.
+    pub(crate) fn log_note(&mut self, task: &Task, line: u32, level: Level, note: String) {
+        if self.logs(level) {
             let record = self.record(task, line, LogEvent::Note(note));
-            self.request(Effect::Log(LogRecord { level: Level::FAILURES, ..record }));
+            self.request(Effect::Log(LogRecord { level, ..record }));
         }
     }
 

@@ -12,6 +12,7 @@ use ftsh_syntax::clauses::On;
 
 /// Settings of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub struct Config {
     /// The shell's process id, `$$`.
     pub pid: u32,
@@ -25,6 +26,8 @@ pub struct Config {
     pub kill_timeout: Duration,
     /// True if SIGKILL is repeated until nothing is left.
     pub kill_strong: bool,
+    /// True if processes that a successful script leaves running are ended.
+    pub no_leftovers: bool,
     /// True if an unset variable is empty, as in 2003, instead of a failure.
     pub unset_is_empty: bool,
     /// Default location of branches, for a `forall` without `on`; `None` for this machine.
@@ -47,6 +50,7 @@ impl Default for Config {
             backoff: Policy::default(),
             kill_timeout: Duration::from_secs(30),
             kill_strong: true,
+            no_leftovers: false,
             unset_is_empty: false,
             on: None,
             deadline: Deadline::NONE,

@@ -476,6 +476,8 @@ pub enum Query {
     Tail(Vec<Sink>, usize),
     /// Non-empty buffers among the given ones, in order; `Reply::Buffers`.
     Filled(Vec<BufferId>),
+    /// Names of the processes in a scope from which all others there descend; `Reply::Words`.
+    Leftovers(ScopeId),
     /// Path of an attempt's scratch directory, created empty by the first request; `Reply::Text`.
     Scratch(ScratchId),
     /// True if descriptor 0 of the table is a pipe or a socket at its end of input; `Reply::Truth`.

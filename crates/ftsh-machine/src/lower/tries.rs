@@ -64,7 +64,7 @@ impl<'a> Lower<'a> {
         if taken_back == Some(TakenBack::Cut) {
             self.emit(Instruction::TakeBack);
         }
-        let begins = if details.clauses.atomic {
+        let mut begins = if details.clauses.atomic {
             vec![Instruction::Atomic { attempt: true }]
         } else {
             let tee = self.may_read_errors(details).then_some(Instruction::Tee);
@@ -72,6 +72,7 @@ impl<'a> Lower<'a> {
             let hold = (taken_back == Some(TakenBack::Held)).then_some(Instruction::Hold);
             hold.into_iter().chain(tee).chain(input).collect()
         };
+        begins.extend(details.clauses.no_leftovers.then_some(Instruction::NoLeftovers));
         self.transactions(begins, &details.body);
         self.line = line;
         self.emit(Instruction::EndTry);

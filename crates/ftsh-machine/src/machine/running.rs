@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bstr::{BString, join};
+
 use super::Machine;
 use crate::arguments::read_arguments;
 use crate::atomic::{Committer, output_received};
@@ -197,6 +199,15 @@ impl Machine {
             (TaskState::Committing(waited), result) => {
                 Committer::new(&mut self.core).continue_commit(task, waited, result)
             }
+            (TaskState::ListingLeftovers(_, scope, then), result) => {
+                if let Ok(Reply::Words(names)) = result
+                    && !names.is_empty()
+                {
+                    let note = format!("no leftovers: ends {}", BString::from(join(", ", names)));
+                    self.core.log_note(task, task.line(), Level::ENDING, note);
+                }
+                Flow::Empty(scope, then)
+            }
             (TaskState::ReadingOutput(_, then), result) => {
                 output_received(&mut self.core, task, then, result)
             }
@@ -377,6 +388,7 @@ impl Machine {
             }
             Instruction::TakeBack => take_back(&mut self.core, task)?,
             Instruction::Hold => return Ok(Committer::new(&mut self.core).begin_hold(task)),
+            Instruction::NoLeftovers => Committer::new(&mut self.core).begin_no_leftovers(task),
             Instruction::EndAtomic => {
                 return Ok(Committer::new(&mut self.core).end_transaction(task));
             }

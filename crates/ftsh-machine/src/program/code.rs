@@ -230,7 +230,9 @@ pub(crate) enum Instruction {
     TakeBack,
     /// Begins an attempt whose standard output is written when no other attempt follows.
     Hold,
-    /// Ends a successful attempt or `catch` begun by `Atomic`, `Tee`, `SameInput` or `Hold`.
+    /// Begins a body of which nothing is left after its success.
+    NoLeftovers,
+    /// Ends a successful attempt or `catch` begun by one of the instructions from `Atomic` on.
     EndAtomic,
     /// Ends a successful `catch` block.
     EndCatch,

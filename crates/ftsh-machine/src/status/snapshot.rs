@@ -292,6 +292,7 @@ fn doing(state: &Core, task: &Task) -> Doing {
         TaskState::Committing(Committing::Writing(..)) => Doing::Printing,
         TaskState::Query(..)
         | TaskState::ReadingOutput(..)
+        | TaskState::ListingLeftovers(..)
         | TaskState::Opening(..)
         | TaskState::Piped(_)
         | TaskState::CommittingFiles(_)

@@ -175,6 +175,8 @@ pub(crate) enum TaskState {
     Committing(Committing),
     /// Waiting for the last output of a failed attempt, after which its `try` continues.
     ReadingOutput(OperationId, AfterEmptied),
+    /// Waiting for the names of the processes left in a scope, which is then emptied.
+    ListingLeftovers(OperationId, ScopeId, AfterEmptied),
     /// Waiting for a remote branch.
     Remote(RemoteState),
     /// Waiting for a timer.

@@ -4,6 +4,7 @@ use crate::core::Core;
 use crate::effect::Query;
 use crate::event::Reply;
 use crate::frames::FrameKind;
+use crate::record::Level;
 use crate::tasks::Task;
 use crate::values::Suspend;
 
@@ -24,7 +25,9 @@ pub(crate) fn take_back(core: &mut Core, task: &Task) -> Result<(), Suspend> {
     let query = Query::TakeBack(task.io.id());
     match task.answer(&query) {
         None => return Err(Suspend::Pending(query)),
-        Some(Reply::Truth(false)) => core.log_note(task, task.line(), KEPT.to_owned()),
+        Some(Reply::Truth(false)) => {
+            core.log_note(task, task.line(), Level::FAILURES, KEPT.to_owned());
+        }
         Some(_) => {}
     }
     Ok(())

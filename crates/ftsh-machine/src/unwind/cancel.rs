@@ -112,6 +112,7 @@ impl Unwinder<'_> {
             | TaskState::CheckingInput(operation)
             | TaskState::Recording(operation, _)
             | TaskState::ReadingOutput(operation, _)
+            | TaskState::ListingLeftovers(operation, ..)
             | TaskState::Committing(Committing::Files(operation) | Committing::Filled(operation)) =>
             {
                 self.core.abandon(operation);

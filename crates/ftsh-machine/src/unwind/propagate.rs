@@ -214,6 +214,13 @@ impl Unwinder<'_> {
                 self.core.hand_over(task.scope, ScopeId::SCRIPT);
                 task.scope = ScopeId::SCRIPT;
             }
+            if self.core.config().no_leftovers {
+                return self.core.end_leftovers(
+                    task,
+                    ScopeId::SCRIPT,
+                    AfterEmptied::Finish(outcome),
+                );
+            }
             return Flow::Finish(outcome);
         };
         // The stages of a pipeline share the scope of their parent.

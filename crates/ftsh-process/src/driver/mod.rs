@@ -55,8 +55,8 @@ use crate::tag::Tagger;
 use crate::tty::Terminal;
 use ftsh_machine::Machine;
 use ftsh_machine::driver::{BufferPart, Driver, Durable};
-use ftsh_machine::effect::{BufferId, Effect, IoId, ViewId};
-use ftsh_machine::event::Event;
+use ftsh_machine::effect::{BufferId, Effect, IoId, Query, ViewId};
+use ftsh_machine::event::{Event, Reply};
 use ftsh_machine::record::LogEvent;
 use ftsh_machine::time::Time;
 use ftsh_sys as sys;
@@ -181,6 +181,12 @@ impl Driver for ProcessDriver {
             Effect::Open { operation, io, base, directory, umask, redirects } => {
                 let open = OpenRequest { operation, io, base, directory, umask, redirects };
                 self.request(DescriptorRequest::Open(open));
+            }
+            Effect::Query { operation, query: Query::Leftovers(scope), .. } => {
+                let (scopes, mut system) = self.scopes_and_system();
+                let names = scopes.names(scope, &mut system);
+                self.act();
+                self.reactor.answer(operation, Ok(Reply::Words(names)));
             }
             Effect::Query { operation, directory, query } => {
                 self.request(DescriptorRequest::Query(operation, directory, query));

@@ -143,6 +143,7 @@ pub(crate) fn answer(
         | Query::LocalTime(_)
         | Query::Tail(..)
         | Query::Filled(_)
+        | Query::Leftovers(_)
         | Query::Scratch(_)
         | Query::TakeBack(_)
         | Query::Input(..)

@@ -16,6 +16,8 @@ mod tree;
 
 use std::time::Instant;
 
+use bstr::BString;
+
 pub(crate) use self::system::{EndStep, EndedCommand, OrphanList, ScopeAction, ScopeQueries};
 
 use self::containment::Containment;
@@ -175,6 +177,13 @@ impl ScopeTree {
             roots.extend(orphans.into_iter().map(|orphan| orphan.pid));
         }
         roots
+    }
+
+    /// Returns the names of these processes, after orphans were assigned to scopes.
+    pub(crate) fn names(&mut self, scope: ScopeId, system: &mut dyn ScopeQueries) -> Vec<BString> {
+        self.adopt(system, Instant::now());
+        let roots = self.roots(scope, system);
+        roots.into_iter().map(|pid| system.name(pid).into()).collect()
     }
 
     /// True if any scope is being emptied.

@@ -152,6 +152,10 @@ impl Builder<'_> {
                 clauses.same_input = true;
                 "`same input`"
             }
+            TryRow::NoLeftovers | TryRow::LimitNoLeftovers => {
+                clauses.no_leftovers = true;
+                "`no leftovers`"
+            }
             TryRow::Signal | TryRow::LimitSignal => {
                 clauses.signal = Some(self.signal(pair)?);
                 "`signal`"

@@ -10,11 +10,12 @@ use crate::core::{Flow, Step};
 use crate::effect::{DurationsOf, Query};
 use crate::eval::named_descriptor;
 use crate::event::Reply;
-use crate::frames::{CallFrame, FrameKind};
+use crate::frames::{CallFrame, Frame, FrameKind};
 use crate::invocation::Expanded;
 use crate::lower::lower_file;
 use crate::program::Program;
 use crate::tasks::Task;
+use crate::transactions::TransactionKind;
 use crate::values::Suspend;
 use ftsh_syntax::slug::Slug;
 
@@ -49,6 +50,13 @@ fn exec(task: &Task, command: &Expanded) -> Result<CommandStart, Suspend> {
     }
     if task.is_atomic() {
         return Err(Suspend::builtin(Slug::ExecInAtomic, "exec can't stand in an atomic `try`"));
+    }
+    let is_strict = |frame: &Frame| match &frame.kind {
+        FrameKind::Transaction(it) => matches!(it.kind, TransactionKind::NoLeftovers { .. }),
+        _ => false,
+    };
+    if task.frames.iter().any(is_strict) {
+        return Err(Suspend::builtin(Slug::ExecInAtomic, "exec can't stand in `no leftovers`"));
     }
     Ok(CommandStart { last: true, ..CommandStart::new(program(task, command, args.to_vec())) })
 }

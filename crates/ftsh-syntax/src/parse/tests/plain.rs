@@ -132,6 +132,7 @@ fn heads_of_try_have_the_same_tree() {
         " 5 parsecs",
         " atomic",
         " same input",
+        " no leftovers",
         " backoff full",
         " seconds",
         " 1234567890 s",
