@@ -49,8 +49,8 @@ pub use self::files::own_directory;
 pub use self::kill::{CLIENTS, adopt_orphans, kill_children, kill_stale_runs, kill_subtree};
 pub use self::program::{is_filter, serve_filter};
 pub use self::supervisor::{
-    AtEnd, LivenessLocks, OutputCapture, ShellLiveness, Supervision, SupervisorOptions, end,
-    liveness, supervise,
+    AtEnd, Caller, LivenessLocks, OutputCapture, ShellLiveness, Supervision, SupervisorOptions,
+    end, liveness, supervise,
 };
 pub use self::system::{assume_umask, umask};
 pub use self::tag::{KillTimeout, LimitClocks, PassedDeadline, remove_expired_limit};

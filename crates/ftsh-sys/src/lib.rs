@@ -51,7 +51,9 @@ pub use overlays::{
 };
 pub use pipes::{read_now, unread, write_now};
 pub use pre_main::was_ignored;
-pub use pre_main::{ignore_file_size_limit, ignore_only, ignored_signals, keep_closed, was_closed};
+pub use pre_main::{
+    ignore_file_size_limit, ignore_only, ignored_signals, keep_closed, parent_at_start, was_closed,
+};
 pub use random::random;
 pub use remove_tree::{is_left_by_removal, remove_tree};
 pub use signals::{

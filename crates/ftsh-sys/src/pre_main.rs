@@ -2,9 +2,10 @@
 //! descriptor and ignores SIGPIPE.
 
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
 
-use libc::c_int;
+use libc::{c_int, pid_t};
+use nix::unistd::getppid;
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::stdio::{stderr, stdin, stdout};
 
@@ -24,11 +25,15 @@ static FILE_LIMIT_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 /// Rust's start-up code opens `/dev/null` there, so that no other file gets these numbers.
 static WERE_CLOSED: AtomicU8 = AtomicU8::new(0);
 
+/// Process id of the parent at the start of the process.
+static PARENT: AtomicI32 = AtomicI32::new(0);
+
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = {
     extern "C" fn begin() {
         block_sigusr1();
+        PARENT.store(getppid().as_raw(), Ordering::Relaxed);
         for (number, fd) in (0..).zip(standard()) {
             if fcntl_getfd(fd).is_err() {
                 WERE_CLOSED.fetch_or(1 << number, Ordering::Relaxed);
@@ -47,6 +52,11 @@ fn standard() -> [BorrowedFd<'static>; 3] {
 /// Returns true if one of descriptors 0 to 2 was closed at the start of the process.
 pub fn was_closed(number: c_int) -> bool {
     WERE_CLOSED.load(Ordering::Relaxed) & 1 << number != 0
+}
+
+/// Returns the process id of the parent at the start of the process.
+pub fn parent_at_start() -> pid_t {
+    PARENT.load(Ordering::Relaxed)
 }
 
 /// Closes, for commands, the descriptors that were closed at the start of the process.

@@ -125,6 +125,9 @@ pub struct Flags {
     /// End processes that a successful run leaves behind
     #[arg(long, help_heading = TRYING)]
     pub no_leftovers: bool,
+    /// End the run when the process that started it is gone
+    #[arg(long, help_heading = TRYING)]
+    pub end_with_caller: bool,
     /// Repeat the random choices of another run
     #[arg(long, value_name = "N", help_heading = TRYING)]
     pub seed: Option<OsString>,

@@ -35,11 +35,12 @@ const fn inherited(option: &'static str, variable: &'static str, default: &'stat
 }
 
 /// Variables of options in the order of the help.
-pub static SETTINGS: [Setting; 18] = [
+pub static SETTINGS: [Setting; 19] = [
     inherited("--unset", "FTSH_UNSET", "fail"),
     inherited("--backoff", "FTSH_BACKOFF", ""),
     inherited("-t", "FTSH_KILL_TIMEOUT", "30"),
     inherited("-k", "FTSH_KILL_MODE", "strong"),
+    private("--end-with-caller", "FTSH_END_WITH_CALLER", ""),
     inherited("-f", "FTSH_LOG_FILE", ""),
     inherited("-l", "FTSH_LOG_LEVEL", "10"),
     inherited("-D", "FTSH_LOG_DECIMAL", ""),
@@ -105,10 +106,9 @@ pub const STATUS: [(&str, &str); 9] = [
 ];
 
 /// Variables of the environment without an option.
-pub const WITHOUT_OPTION: [(&str, &str); 5] = [
+pub const WITHOUT_OPTION: [(&str, &str); 4] = [
     ("FTSH_REDACT", "values to hide as --redact does, one a line"),
-    ("FTSH_CHANNELS, _DURATIONS", "directories of channels and of durations for usual"),
-    ("FTSH_LOCK_DIR", "directory of the locks of --lock without FILE"),
+    ("FTSH_CHANNELS, _DURATIONS, _LOCK_DIR", "directory of channels, durations, locks"),
     ("FTSH_EXPMIN, _EXPMAX, _EXPFACTOR, _EXPRAND", "delays, as in the ftsh of 2003"),
     ("FTSH_DEADLINE", "a limit for the whole run, in seconds since 1970"),
 ];
@@ -123,7 +123,7 @@ pub fn environment() -> Vec<(String, String)> {
     let command = flags::command();
     let of_options = command.get_arguments().filter_map(|option| {
         let setting = setting(names(option).first()?)?;
-        let private = if setting.is_private { "; not for shells that a script starts" } else { "" };
+        let private = if setting.is_private { "; for one shell only" } else { "" };
         let is_repeated = matches!(option.get_action(), ArgAction::Append);
         let spaces = if is_repeated { ", with spaces between" } else { "" };
         Some((assignment(option)?, format!("as {}{spaces}{private}", setting.option)))

@@ -109,6 +109,8 @@ pub(super) struct StartPlan {
     pub lock_wait: Duration,
     /// End of the run when another one holds the lock or the journal.
     pub when_busy: WhenBusy,
+    /// True if the run ends with the process that started it.
+    pub end_with_caller: bool,
 }
 
 /// Recording of a run.

@@ -413,6 +413,7 @@ impl RunPlan {
                     WhenBusy::Fail | WhenBusy::Skip => Duration::ZERO,
                 }),
                 when_busy,
+                end_with_caller: resolver.switch("--end-with-caller", flags.end_with_caller)?,
             },
             machine: Config {
                 pid: context.pid,

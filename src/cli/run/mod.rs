@@ -39,6 +39,8 @@ use ftsh_sys::os_error::plain;
 ///
 /// Fails if nothing was run.
 pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> Result<Outcome> {
+    // First: the process that started this one may be gone soon.
+    let caller = preflight::caller(&plan)?;
     // A resumed run has its own text, and its splay is over.
     let has_earlier = plan.journal.as_ref().is_some_and(|it| journal::has_earlier(&it.file));
     let script = match script {
@@ -100,8 +102,10 @@ pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> 
             .journal_file()
             .and_then(|(journal_file, _)| journal_file.liveness_locks.clone()),
         limit: None,
+        caller,
     };
-    let is_alone = !is_cron && !is_prompt && !workload.needs_supervisor();
+    let needs_none = !is_cron && !is_prompt && options.caller.is_none();
+    let is_alone = needs_none && !workload.needs_supervisor();
     let context = RunContext {
         file: workload.name().unwrap_or(&name).into(),
         reporters: Rc::new(RefCell::new(reporters)),

@@ -9,7 +9,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
 use crate::cli::lock::{self, HeldLock, LockHolder, LockResult};
-use crate::cli::messages::{print_message, redirect_to};
+use crate::cli::messages::{print_message, redirect_to, usage};
 use crate::cli::options::values::{CronMode, WhenBusy};
 use crate::cli::plan::source::ScriptSource;
 use crate::cli::plan::{RunPlan, StartPlan};
@@ -17,8 +17,8 @@ use crate::log::LogWriter;
 use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::time::Deadline;
 use ftsh_machine::{Outcome, Time};
-use ftsh_process::OutputCapture;
 use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
+use ftsh_process::{Caller, OutputCapture, die_by};
 use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
@@ -26,6 +26,25 @@ use ftsh_sys::os_error::plain;
 const BUSY: u8 = 75;
 /// Exit status when a deadline has passed.
 pub(crate) const OUT_OF_TIME: u8 = 124;
+
+/// Returns the process that started this one, if its end is to end the run. A run whose caller is
+/// gone already ends here.
+pub(crate) fn caller(plan: &RunPlan) -> Result<Option<Arc<Caller>>> {
+    if !plan.start.end_with_caller {
+        return Ok(None);
+    }
+    let caller = Caller::find();
+    let is_asked = plan.reporting.cron.is_on() || plan.start.lock.is_some();
+    if caller.is_none() && (is_asked || File::open("/dev/tty").is_err()) {
+        let message = "`--end-with-caller` has no caller to watch: process 1 started the shell, or \
+                       the caller is gone; a service needs no such option";
+        return Err(usage(Slug::OptionConflict, message));
+    }
+    if caller.is_none() {
+        die_by(libc::SIGTERM);
+    }
+    Ok(caller)
+}
 
 /// Begins to capture output, if the plan says so. Messages of the shell are not captured.
 pub(crate) fn capture(plan: &RunPlan) -> Result<Option<OutputCapture>> {
@@ -57,7 +76,7 @@ pub(crate) fn wait(
 ) -> Result<Result<Option<HeldLock>, Outcome>> {
     let start = Instant::now();
     let deadline = *plan.deadline_mut();
-    let StartPlan { splay, lock, lock_directory, lock_wait, when_busy } = &plan.start;
+    let StartPlan { splay, lock, lock_directory, lock_wait, when_busy, .. } = &plan.start;
     let remaining = || deadline.remaining(Time::after(start.elapsed()));
     let left = || remaining().unwrap_or(Duration::MAX);
     let name = plan.script.program.name();

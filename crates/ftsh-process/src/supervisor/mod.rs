@@ -13,6 +13,7 @@
 //! At a terminal both processes share a group, since keys signal only one group. Without a
 //! terminal, the interpreter has its own group, so a SIGKILL to one group spares the other process.
 
+mod caller;
 mod capture;
 mod liveness_locks;
 mod process;
@@ -39,6 +40,7 @@ use crate::workers;
 use ftsh_machine::event::CommandStatus;
 use ftsh_sys as sys;
 
+pub use self::caller::Caller;
 pub use self::capture::OutputCapture;
 pub use self::liveness_locks::{LivenessLocks, ShellLiveness, liveness};
 pub use self::process::AtEnd;
@@ -69,11 +71,13 @@ pub struct SupervisorOptions {
     pub liveness_locks: Option<Rc<LivenessLocks>>,
     /// Time at which the interpreter and all its processes are killed.
     pub limit: Option<SharedDeadline>,
+    /// Process whose end ends the run as SIGTERM does.
+    pub caller: Option<Arc<Caller>>,
 }
 
 impl SupervisorOptions {
     fn stays(&self) -> bool {
-        self.stay || self.capture.is_some()
+        self.stay || self.capture.is_some() || self.caller.is_some()
     }
 }
 
@@ -200,6 +204,7 @@ pub fn supervise(
         restore: options.restore.clone(),
         at_end: options.at_end.clone(),
         limit: options.limit,
+        caller: options.caller.clone(),
     };
     // SAFETY: there is one thread.
     match unsafe { sys::fork() } {

@@ -5,11 +5,13 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::getpgrp;
 
+use super::caller::Caller;
 use super::capture::{OutputCapture, WaitingWriter};
 use crate::cleanup::sweep_interpreter;
 use crate::control::SharedDeadline;
@@ -60,12 +62,17 @@ pub(super) struct SupervisorProcess {
     pub at_end: Option<AtEnd>,
     /// Time at which all processes are killed.
     pub limit: Option<SharedDeadline>,
+    /// Process whose end ends the run.
+    pub caller: Option<Arc<Caller>>,
 }
 
 impl SupervisorProcess {
     /// Forwards signals until the interpreter ends, kills the remaining processes, and ends in the
     /// same way.
-    pub(super) fn perform(self) -> ! {
+    pub(super) fn perform(mut self) -> ! {
+        if let Some(caller) = self.caller.take() {
+            caller.watch();
+        }
         let collector = self.capture.as_ref().map(|capture| (capture, capture.collect()));
         if let Some((_, Err(error))) = &collector {
             eprintln!("ftsh: cannot capture the output: {}", plain(error));
