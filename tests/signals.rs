@@ -413,3 +413,20 @@ fn a_signal_to_the_command_alone_is_its_failure() {
         .stdout("signal 130\n")
         .success();
 }
+
+#[test]
+fn a_finally_group_sees_the_signal_that_ends_the_shell() {
+    rounds(&WAYS, |round| {
+        let text = "try
+            sh -c 'echo r > ready; exec sleep 60'
+        finally
+            echo $error_kind $error_code $error_signal > seen
+        end";
+        let run = round.command(text).start();
+        run.until_lines("ready", 1);
+        run.signal(Signal::SIGTERM);
+        let finished = run.wait();
+        finished.killed_by(Signal::SIGTERM);
+        assert_eq!(finished.read("seen"), "canceled 143 TERM\n");
+    });
+}
