@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cookbook::{Recipe, count};
+use crate::support::Ftsh;
 use crate::support::http::Server;
 
 /// Returns a stand-in for curl with these answers in order, and 200 afterwards.
@@ -79,4 +80,24 @@ fn stay_below_a_servers_limit() {
     let finished = recipe.args(&["http://h/a", "http://h/b", "http://h/c"]).success();
     assert_eq!(count(&finished, "calls", "curl -sSfO http://h/"), 3);
     assert!(start.elapsed() >= Duration::from_millis(400));
+}
+
+/// Leaves a daemon.
+const LEAVES: &str = "setsid sleep 60 > /dev/null 2>&1 &";
+
+#[test]
+fn a_build_step_that_leaves_nothing() {
+    let run = Ftsh::new().args(["--end-with-caller", "--no-leftovers"]);
+    Recipe::of("A build step that leaves nothing", run).program("make", LEAVES).success();
+}
+
+#[test]
+fn a_wrapper_for_other_programs_commands() {
+    let recipe = || {
+        let run = Ftsh::new().arg("--end-with-caller");
+        let recipe = Recipe::of("A wrapper for other programs' commands", run);
+        recipe.program("tool", &format!("{LEAVES}\necho \"$2\"; exit $3"))
+    };
+    recipe().args(&["--", "tool", "-x", "a  b", "0"]).stdout("a  b\n").success();
+    recipe().args(&["--", "tool", "-x", "a", "7"]).failure(7);
 }
