@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bstr::BString;
+use bstr::{BString, ByteSlice};
 
 use super::descriptors::{DescriptorTarget, Descriptors, Missing};
 use super::model;
@@ -57,7 +57,13 @@ impl Shell {
             }
             Query::Directory(path) if *path == "." => Ok(Reply::Text("/".into())),
             Query::Directory(path) if file(path).is_some() => Err(Missing::Directory(path.clone())),
-            Query::Directory(path) => Ok(Reply::Text(absolute(path))),
+            Query::Directory(path) if path.starts_with(b"/") => Ok(Reply::Text(path.clone())),
+            // Without a directory, the shell is in `/`.
+            Query::Directory(path) => {
+                let around = directory.map(|it| it.as_bstr()).filter(|it| *it != "/");
+                let around = around.unwrap_or_default();
+                Ok(Reply::Text(format!("{around}/{path}").into()))
+            }
             Query::Home(user) => Ok(Reply::Text(format!("/home/{user}").into())),
             Query::File(path) => match file(path) {
                 Some(content) => Ok(Reply::Text(content.clone())),
