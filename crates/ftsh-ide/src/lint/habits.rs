@@ -26,6 +26,7 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
         });
         warnings.extend(words.filter_map(|word| range(word).or_else(|| pattern(word))));
         warnings.extend(list.windows(2).filter_map(signed));
+        warnings.extend(counted(list));
         warnings.extend(list.windows(3).filter_map(spelled_range));
         for expr in walk::expressions(command) {
             expression(expr, &mut warnings);
@@ -96,6 +97,24 @@ fn signed(items: &[Expr]) -> Option<Warning> {
         Warning::new(Slug::TextArithmetic, word.span, message)
             .hint(hint!("spaces stand around an operator: `1 .to. $n {sign} {number}`")),
     )
+}
+
+/// Checks a list for `seq 3`.
+fn counted(list: &[Expr]) -> Option<Warning> {
+    let (first, numbers) = list.split_first()?;
+    let is_name = matches!(&first.kind, ExprKind::Word(word) if literal::bare(word) == Some("seq"));
+    let numbers: Option<Vec<_>> = numbers.iter().map(literal::operand).collect();
+    let numbers = numbers.filter(|_| is_name)?;
+    let is_end = |text: &String| literal::number(text).is_some() || text.starts_with('$');
+    let (from, to) = match &numbers[..] {
+        [to] => ("1", to),
+        [from, to] => (from.as_str(), to),
+        _ => return None,
+    };
+    numbers.iter().all(is_end).then(|| {
+        Warning::new(Slug::TextArithmetic, first.span, "`seq` is a word here, and runs nothing")
+            .hint(hint!("a range has an operator: `{from} .to. {to}`"))
+    })
 }
 
 /// Checks three items of a list for `1 to 3` and `1 .. 3`.

@@ -10,14 +10,26 @@ use ftsh_syntax::ast::{BinaryOperator, CommandKind, Expr, ExprKind, WordPart};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
+use ftsh_syntax::span::Span;
 use ftsh_syntax::vocabulary::is_name;
 
 pub(super) fn check(script: &Script) -> Vec<Warning> {
     let assigned = set_in(script);
     let mut warnings = Vec::new();
     walk::each(&script.body, &mut |command| {
-        if let CommandKind::Assign { name, value: Some(value), .. } = &command.kind {
-            warnings.extend(sum(name, value));
+        if let CommandKind::Assign { name, value: Some(value), .. } = &command.kind
+            && let Some(text) = literal::operand(value)
+        {
+            warnings.extend(sum("", name, &text, value.span));
+        }
+        for simple in walk::simples(command) {
+            if walk::name(simple).as_deref() == Some("export") {
+                warnings.extend(simple.words[1..].iter().filter_map(|word| {
+                    let text = literal::written(word)?;
+                    let (name, value) = text.split_once('=')?;
+                    sum("export ", name, value, word.span)
+                }));
+            }
         }
         if let CommandKind::Case(case) = &command.kind
             && let ExprKind::Word(word) = &case.value.kind
@@ -34,17 +46,17 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
 
 /// Checks a value that would be a calculation in other languages.
 ///
-/// Between other names than that of the variable, `-` or `/` may be meant as text.
-fn sum(name: &str, value: &Expr) -> Option<Warning> {
-    let text = literal::operand(value)?;
-    let (left, symbol, right) = parts(&text)?;
-    if left.strip_prefix('$').unwrap_or(left) != name && symbol != "*" {
+/// Behind other names than that of the variable, `-` or `/` may be meant as text.
+fn sum(keyword: &str, name: &str, text: &str, span: Span) -> Option<Warning> {
+    let (left, symbol, right) = parts(text)?;
+    let is_sum = symbol == "*" || symbol == "+" && left.starts_with('$') || left == "$#";
+    if !is_sum && left.strip_prefix('$').unwrap_or(left) != name {
         return None;
     }
     let message = format!("`{text}` is text: nothing is calculated");
     Some(
-        Warning::new(Slug::TextArithmetic, value.span, message)
-            .hint(hint!("write `{name}={} {symbol} {right}`", variable(left))),
+        Warning::new(Slug::TextArithmetic, span, message)
+            .hint(hint!("write `{keyword}{name}={} {symbol} {right}`", variable(left))),
     )
 }
 
@@ -62,7 +74,8 @@ fn parts(text: &str) -> Option<(&str, &str, &str)> {
     let is_number = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_digit()) && literal::number(text).is_some()
     };
-    let is_variable = |text: &str| text.strip_prefix('$').is_some_and(is_name);
+    let is_variable =
+        |text: &str| text.strip_prefix('$').is_some_and(|name| is_name(name) || name == "#");
     let fits = (is_number(left) || is_name(left) || is_variable(left))
         && (is_number(right) || is_variable(right));
     fits.then(|| (left, &text[at..=at], right))

@@ -69,9 +69,12 @@ pub fn written(word: &Word) -> Option<String> {
         match part {
             WordPart::Bare(bare) => text.push_str(bare),
             WordPart::Variable(variable) if variable.substitute.is_none() => {
-                let Parameter::Named(name) = &variable.parameter else { return None };
                 text.push('$');
-                text.push_str(name);
+                match &variable.parameter {
+                    Parameter::Named(name) => text.push_str(name),
+                    Parameter::Count => text.push('#'),
+                    _ => return None,
+                }
             }
             _ => return None,
         }

@@ -256,10 +256,26 @@ pub(super) fn check_text(command: &str, span: Span) -> Result<()> {
     Ok(())
 }
 
+/// Refuses `and` and `or` between the words of a question, where other languages join conditions.
+fn check_joined(simple: &Simple) -> Result<()> {
+    let last = simple.words.len().saturating_sub(1);
+    for word in simple.words.iter().take(last).skip(1) {
+        let Some(name @ ("and" | "or")) = literal::bare(word) else { continue };
+        let symbol = if name == "and" { "&&" } else { "||" };
+        let message = format!("`{name}` joins no conditions");
+        let error = SyntaxError::new(Slug::CommandAsCondition, word.span, message);
+        return Err(Box::new(error.hint(hint!(
+            "between conditions, write `{symbol}`; a word of a command has quotes: `\"{name}\"`"
+        ))));
+    }
+    Ok(())
+}
+
 /// Refuses a command with words or redirections that make it something else than it seems.
 pub(super) fn check_pipeline(pipeline: &Pipeline, text: &str) -> Result<()> {
     let simples = pipeline.stages.iter().filter_map(Stage::simple);
     for simple in simples {
+        check_joined(simple)?;
         check_simple(simple, text)?;
         let is_test = simple.words.first().and_then(literal::bare).is_some_and(|name| {
             matches!(name, "[" | "test")
