@@ -6,7 +6,7 @@ use crate::effect::{BufferId, Sink, StagedFileId};
 use crate::resources::ResourceHandle;
 
 /// Output of a failed attempt, read for the failure part by part before it is dropped.
-pub(crate) type Dropped = BTreeMap<DroppedPart, Vec<HeldOutput>>;
+pub(crate) type Dropped = BTreeMap<DroppedPart, Vec<OutputHolder>>;
 
 /// Parts of the output of a failed attempt, in the order of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,14 +21,14 @@ pub(crate) enum DroppedPart {
 
 /// Output that an attempt holds.
 #[derive(Clone, Debug)]
-pub(crate) enum HeldOutput {
+pub(crate) enum OutputHolder {
     /// Buffer of a stream or a variable.
     Buffer(ResourceHandle<BufferId>),
     /// File to be put in place.
     StagedFile(ResourceHandle<StagedFileId>),
 }
 
-impl HeldOutput {
+impl OutputHolder {
     /// Returns the place to read.
     pub(crate) fn sink(&self) -> Sink {
         match self {

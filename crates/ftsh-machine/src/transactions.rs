@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::dropped::{Dropped, DroppedPart, HeldOutput};
+use crate::dropped::{Dropped, DroppedPart, OutputHolder};
 use crate::effect::{
     BufferId, OperationId, ProcessId, ScopeId, ScratchId, SpoolId, StagedFileId, ViewId,
 };
@@ -157,10 +157,10 @@ impl Transaction {
     /// Returns the output that is lost or kept with a failure: first buffers and then files.
     pub(crate) fn dropped(&self) -> Dropped {
         let buffer =
-            |descriptor, it: &ResourceHandle<_>| (descriptor, HeldOutput::Buffer(it.clone()));
+            |descriptor, it: &ResourceHandle<_>| (descriptor, OutputHolder::Buffer(it.clone()));
         let buffered = self.buffered.iter().map(|(descriptor, it)| buffer(*descriptor, it));
         let written = self.written.iter().map(|(descriptor, it)| buffer(*descriptor, &it.buffer));
-        let drafts = self.drafts.iter().map(|(to, it)| (*to, HeldOutput::StagedFile(it.clone())));
+        let drafts = self.drafts.iter().map(|(to, it)| (*to, OutputHolder::StagedFile(it.clone())));
         let mut dropped = Dropped::new();
         for (descriptor, held) in buffered.chain(written).chain(drafts) {
             let part = match (&self.kind, descriptor) {
@@ -171,7 +171,7 @@ impl Transaction {
             dropped.entry(part).or_default().push(held);
         }
         if let TransactionKind::Tee { buffer, .. } = &self.kind {
-            dropped.insert(DroppedPart::Forwarded, vec![HeldOutput::Buffer(buffer.clone())]);
+            dropped.insert(DroppedPart::Forwarded, vec![OutputHolder::Buffer(buffer.clone())]);
         }
         dropped
     }

@@ -8,7 +8,7 @@ use anyhow::{Error, Result};
 
 use super::help::form;
 use super::mistake::{self, Mark, marked};
-use super::words::{Marks, Place, quoted, word};
+use super::words::{Marks, WordPlace, quoted, word};
 use crate::cli::messages::usage;
 use crate::cli::options::flags::head;
 use ftsh_syntax::ast::{CommandKind, Expr, Script, Try};
@@ -273,7 +273,7 @@ impl Source {
             return Err(usage(Slug::PrefixHead, text));
         }
         if let Piece::Item(_) = piece {
-            self.add(&word(words[at].as_bytes(), &Marks::default(), Place::List), at);
+            self.add(&word(words[at].as_bytes(), &Marks::default(), WordPlace::List), at);
             return Ok(());
         }
         let refuse = |why: String| {

@@ -18,7 +18,7 @@ use anyhow::Result;
 
 use self::head::{Head, ON};
 use self::line::{Line, asks_for_help};
-use self::words::{Marks, Place, word};
+use self::words::{Marks, WordPlace, word};
 use crate::cli::options::flags::{Flags, HEADS};
 use ftsh_machine::builtins;
 use ftsh_syntax::parse;
@@ -51,7 +51,7 @@ impl Prefix {
         let heads = line.heads()?;
         let head = heads.first().map_or(HEADS[0], |head| head.keyword);
         let text = |program, argument| script(&heads, line.command, program, argument);
-        let plain = text("", Place::Argument);
+        let plain = text("", WordPlace::Argument);
         let name = line.command[0].to_str().filter(|name| builtins::named(name).is_some());
         let program = if name.is_some() { ENV } else { "" };
         // A program on another machine may have the name.
@@ -59,9 +59,9 @@ impl Prefix {
         let builtin =
             name.map(|name| (name.to_owned(), format!("'{}'", plain.replace('\'', r"'\''"))));
         // Scripts refuse some words without quotes.
-        let usual = text(program, Place::Argument);
+        let usual = text(program, WordPlace::Argument);
         let is_script = parse(head, &usual).is_ok();
-        let text = if is_script { usual } else { text(program, Place::Quoted) };
+        let text = if is_script { usual } else { text(program, WordPlace::Quoted) };
         Ok(Self { head, text, builtin })
     }
 
@@ -75,12 +75,12 @@ impl Prefix {
 }
 
 /// Returns the text of the script that runs a command inside heads.
-fn script(heads: &[Head], command: &[OsString], program: &str, place: Place) -> String {
+fn script(heads: &[Head], command: &[OsString], program: &str, place: WordPlace) -> String {
     let mut marks = Marks::default();
     let mut text = String::new();
     let mut exported = String::new();
     let mut export = |name: &str| exported += &format!("{name}=\"${{{name}}}\" ");
-    let branch = word(command[0].as_bytes(), &marks, Place::List);
+    let branch = word(command[0].as_bytes(), &marks, WordPlace::List);
     for (at, head) in heads.iter().enumerate() {
         text += &match head.keyword {
             "on" => head.text.replacen(ON, &branch, 1),
@@ -107,7 +107,8 @@ fn script(heads: &[Head], command: &[OsString], program: &str, place: Place) -> 
     }
     text += &exported;
     text += program;
-    let name = if program.is_empty() && place == Place::Argument { Place::Name } else { place };
+    let name =
+        if program.is_empty() && place == WordPlace::Argument { WordPlace::Name } else { place };
     let words = command.iter().enumerate();
     let words =
         words.map(|(at, it)| word(it.as_bytes(), &marks, if at == 0 { name } else { place }));

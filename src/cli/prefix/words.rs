@@ -32,11 +32,11 @@ impl Marks {
 
     /// Returns true if a word has a mark to replace.
     pub(super) fn are_in(&self, word: &[u8]) -> bool {
-        self.pieces(word).iter().any(|piece| matches!(piece, Piece::Variable(_)))
+        self.pieces(word).iter().any(|piece| matches!(piece, WordPiece::Variable(_)))
     }
 
     /// Divides a word into text and variables.
-    fn pieces<'m>(&'m self, word: &[u8]) -> Vec<Piece<'m>> {
+    fn pieces<'m>(&'m self, word: &[u8]) -> Vec<WordPiece<'m>> {
         let mut pieces = Vec::new();
         let mut text = Vec::new();
         let mut rest = word;
@@ -46,27 +46,30 @@ impl Marks {
                 text.extend_from_slice(mark.as_bytes());
                 rest = &rest[mark.len() + 2..];
             } else if let Some((mark, name)) = self.0.iter().find(|(mark, _)| is_at(mark)) {
-                pieces.extend([Piece::Text(std::mem::take(&mut text)), Piece::Variable(name)]);
+                pieces.extend([
+                    WordPiece::Text(std::mem::take(&mut text)),
+                    WordPiece::Variable(name),
+                ]);
                 rest = &rest[mark.len()..];
             } else {
                 text.push(*first);
                 rest = after;
             }
         }
-        pieces.push(Piece::Text(text));
+        pieces.push(WordPiece::Text(text));
         pieces
     }
 }
 
 /// A piece of a word.
-enum Piece<'m> {
+enum WordPiece<'m> {
     Text(Vec<u8>),
     Variable(&'m str),
 }
 
 /// Place of a word, where some words need quotes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum WordPlace {
     /// Name of the command.
     Name,
     /// Argument of the command.
@@ -78,9 +81,9 @@ pub(super) enum Place {
 }
 
 /// Returns a word with variables in place of marks.
-pub(super) fn word(bytes: &[u8], marks: &Marks, place: Place) -> String {
+pub(super) fn word(bytes: &[u8], marks: &Marks, place: WordPlace) -> String {
     let pieces = marks.pieces(bytes);
-    if let [Piece::Text(text)] = &pieces[..]
+    if let [WordPiece::Text(text)] = &pieces[..]
         && let Ok(text) = std::str::from_utf8(text)
     {
         return if is_plain(text, place) { text.to_owned() } else { quoted(text) };
@@ -89,8 +92,8 @@ pub(super) fn word(bytes: &[u8], marks: &Marks, place: Place) -> String {
     for piece in &pieces {
         // Writing to a string can't fail.
         let _ = match piece {
-            Piece::Variable(name) => write!(double, "${{{name}}}"),
-            Piece::Text(text) => text.utf8_chunks().try_for_each(|chunk| {
+            WordPiece::Variable(name) => write!(double, "${{{name}}}"),
+            WordPiece::Text(text) => text.utf8_chunks().try_for_each(|chunk| {
                 for c in chunk.valid().chars() {
                     if "\"\\$`".contains(c) {
                         double.push('\\');
@@ -127,20 +130,20 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// Returns true if text without quotes means itself.
-fn is_plain(text: &str, place: Place) -> bool {
+fn is_plain(text: &str, place: WordPlace) -> bool {
     let lists: [&[&str]; 5] = [&KEYWORDS, &FORMS, &ALONE, &DECLARATIONS, &MODIFIERS];
     let has_meaning = match place {
-        Place::Name => lists.into_iter().flatten().any(|known| text == *known),
-        Place::Argument => false,
-        Place::List => {
+        WordPlace::Name => lists.into_iter().flatten().any(|known| text == *known),
+        WordPlace::Argument => false,
+        WordPlace::List => {
             let rows = clauses::ROWS.iter().flat_map(|row| row.words);
             let mut engines = EngineId::ALL.into_iter().map(EngineId::name);
             let is_sign = !text.contains(|c: char| c.is_ascii_alphanumeric());
             is_sign || rows.chain(&["on"]).any(|it| *it == text) || engines.any(|it| it == text)
         }
-        Place::Quoted => return false,
+        WordPlace::Quoted => return false,
     };
-    let signs = if place == Place::List { "-_./:@" } else { "-_./:@%+," };
+    let signs = if place == WordPlace::List { "-_./:@" } else { "-_./:@%+," };
     let is_harmless = |byte: u8| byte.is_ascii_alphanumeric() || signs.as_bytes().contains(&byte);
     let is_operator = text.starts_with('.') && text.ends_with('.');
     !text.is_empty()

@@ -8,7 +8,7 @@ use super::Committer;
 use crate::attempts::TryFrame;
 use crate::branches::JoinKind;
 use crate::core::{Core, Flow};
-use crate::dropped::{DroppedPart, HeldOutput};
+use crate::dropped::{DroppedPart, OutputHolder};
 use crate::effect::{
     Access, BufferId, CommitMode, Effect, FdChange, FdSource, OperationId, Query, ScratchId, Sink,
     SpoolId, StagedFileId,
@@ -414,7 +414,7 @@ pub(crate) fn output_received(
 
 impl Tasks {
     /// Collects the standard error held by attempts and hedged branches inside structures.
-    pub(crate) fn held_errors(&self, inside: &[Frame], held: &mut Vec<HeldOutput>) {
+    pub(crate) fn held_errors(&self, inside: &[Frame], held: &mut Vec<OutputHolder>) {
         for frame in inside {
             match &frame.kind {
                 FrameKind::Transaction(transaction) => {
@@ -430,7 +430,7 @@ impl Tasks {
                 FrameKind::Join(join) => {
                     if let JoinKind::Hedge(hedge) = &join.kind {
                         let errors = hedge.outputs.iter().flat_map(|it| it.errors(None));
-                        held.extend(errors.cloned().map(HeldOutput::Buffer));
+                        held.extend(errors.cloned().map(OutputHolder::Buffer));
                     }
                     for child in join.running.iter().filter_map(|child| self.get(*child)) {
                         self.held_errors(&child.frames, held);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Unwinder;
 use crate::atomic::Committer;
 use crate::core::Flow;
-use crate::dropped::HeldOutput;
+use crate::dropped::OutputHolder;
 use crate::effect::ScopeId;
 use crate::endings::TaskEnding;
 use crate::outcome::FailureKind;
@@ -39,7 +39,7 @@ impl Unwinder<'_> {
         let dropped = match after {
             AfterEmptied::Fail(_) => {
                 let part = task.top_try().and_then(|frame| frame.dropped.values().next());
-                part.map(|part| part.iter().map(HeldOutput::sink).collect())
+                part.map(|part| part.iter().map(OutputHolder::sink).collect())
             }
             AfterEmptied::End(TaskEnding::Failed(ref thrown))
                 if thrown.failure.kind != FailureKind::Canceled =>

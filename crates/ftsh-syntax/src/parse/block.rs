@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use super::line::{EndLine, HeadLine, ParsedLine, Piped};
 use super::literal;
 use super::misspelled::{self, Candidates};
-use super::structure::{CasePart, Parts, Structure};
+use super::structure::{BlockParts, CasePart, Structure};
 use super::{KnownNames, MAX_BLOCK_DEPTH, MAX_ERRORS, channel, jump, modifier};
 use crate::ast::{
     Block, Command, CommandKind, Expr, Name, Pipeline, Redirect, Simple, Stage, StageKind,
@@ -66,7 +66,7 @@ struct OpenStructure {
     layout: LineLayout,
     structure: Structure,
     /// Blocks so far; of an `if` or `case`, the current arm.
-    parts: Parts,
+    parts: BlockParts,
     /// Position of the block among the candidates.
     candidates: usize,
     /// True if a `--` follows the head, before the only command.
@@ -325,7 +325,7 @@ impl Blocks {
         self.frames.push(OpenStructure {
             layout: LineLayout { gap, ..layout },
             structure,
-            parts: Parts::default(),
+            parts: BlockParts::default(),
             candidates: self.candidates.end(),
             one_line: false,
             before,

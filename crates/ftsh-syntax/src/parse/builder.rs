@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use super::documents::Documents;
-use super::meant::Names;
+use super::meant::NameCounts;
 use super::{KnownNames, MAX_NESTING, Pair, Result};
 use crate::ast::Name;
 use crate::error::SyntaxError;
@@ -26,7 +26,7 @@ pub(super) struct Builder<'s> {
     /// Functions defined by some line of the script or before the script.
     pub(super) functions: HashSet<&'s str>,
     /// Variables of the text, once a command has one.
-    pub(super) names: OnceCell<Names<'s>>,
+    pub(super) names: OnceCell<NameCounts<'s>>,
     /// True if functions may be defined elsewhere.
     pub(super) is_open: bool,
     /// True if the text is no whole script.

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::builder::Builder;
-use super::meant::Names;
+use super::meant::NameCounts;
 use super::{Pair, Result, Rule, bashisms, literal, meant, modifier};
 use crate::ast::{Mode, Name, Redirect, RedirectionTarget, Simple, Word, WordPart};
 use crate::error::SyntaxError;
@@ -23,7 +23,7 @@ impl Builder<'_> {
         if !is_inner || !matches!(first, Some("not" | "and" | "or")) {
             bashisms::command(&simple, &self.functions, self.text)?;
         }
-        let names = || self.names.get_or_init(|| Names::of(self.text));
+        let names = || self.names.get_or_init(|| NameCounts::of(self.text));
         meant::check_assignments(&simple, &self.functions, self.text, names)?;
         Ok(simple)
     }

@@ -131,12 +131,12 @@ fn call(called: &str, functions: &HashSet<&str>, written: &str) -> Option<Hint> 
 
 /// Names of variables in a script: how often the text reads them, and how often it sets them.
 #[derive(Default)]
-pub(super) struct Names<'s> {
+pub(super) struct NameCounts<'s> {
     reads: HashMap<&'s str, usize>,
     sets: HashMap<&'s str, usize>,
 }
 
-impl<'s> Names<'s> {
+impl<'s> NameCounts<'s> {
     /// Finds the names in a text. What only looks like a name counts as well.
     pub(super) fn of(text: &'s str) -> Self {
         let mut names = Self::default();
@@ -175,7 +175,7 @@ pub(super) fn check_assignments<'n>(
     simple: &Simple,
     functions: &HashSet<&str>,
     text: &str,
-    names: impl Fn() -> &'n Names<'n>,
+    names: impl Fn() -> &'n NameCounts<'n>,
 ) -> Result<()> {
     let Some(last) = simple.words.last() else { return Ok(()) };
     for (name, value) in &simple.assignments {

@@ -44,8 +44,8 @@ impl Structure {
 
     /// Returns the structure with its blocks, or `None` after a head that does not parse. `span` is
     /// that of the head.
-    pub(super) fn ended(self, span: Span, parts: Parts) -> Option<CommandKind> {
-        let Parts { body, catch, finally } = parts;
+    pub(super) fn ended(self, span: Span, parts: BlockParts) -> Option<CommandKind> {
+        let BlockParts { body, catch, finally } = parts;
         let is_handled = catch.is_some() || finally.is_some();
         let command = |kind| Command::plain(span, kind);
         let handled = |around, body, catch, finally| {
@@ -97,13 +97,13 @@ impl Structure {
 
 /// Blocks of a structure.
 #[derive(Default)]
-pub(super) struct Parts {
+pub(super) struct BlockParts {
     pub(super) body: Block,
     pub(super) catch: Option<(Span, Block)>,
     pub(super) finally: Option<(Span, Block)>,
 }
 
-impl Parts {
+impl BlockParts {
     /// Returns the last block.
     pub(super) fn current(&mut self) -> &mut Block {
         let after = self.finally.as_mut().or(self.catch.as_mut());
