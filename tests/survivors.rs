@@ -85,7 +85,7 @@ fn strong_mode_keeps_trying() {
         assert_eq!(finished.text(), "went on after timeout\n", "{}", finished.story());
         assert!(finished.elapsed > Duration::from_millis(2900), "{}", finished.story());
         assert_eq!(log.matches(" can't be killed: sleep\n").count(), 1, "{way}: {log}");
-        assert!(log.contains(" is empty: 1 process in 2."), "{way}: {log}");
+        assert!(log.contains(" is empty: 1 process in "), "{way}: {log}");
         finished.nothing_left();
     });
 }
