@@ -52,9 +52,9 @@ fn command_line() -> io::Result<String> {
     Ok(page.render(&text.replacen(environment, &format!("\n{heads}{environment}"), 1)))
 }
 
-/// Pages that follow that of the language, each as a section.
-const FURTHER: [&str; 3] =
-    ["reference/functions.md", "reference/variables.md", "reference/kinds.md"];
+/// Pages that follow `reference/language.md`, each as a section.
+const FURTHER: [&str; 8] =
+    ["words", "commands", "loops", "trying", "canceling", "functions", "variables", "kinds"];
 
 fn language() -> io::Result<String> {
     let page = Page {
@@ -68,7 +68,7 @@ fn language() -> io::Result<String> {
     };
     let mut text = document("reference/language.md")?;
     for name in FURTHER {
-        text.push_str(&demoted(&document(name)?));
+        text.push_str(&demoted(&document(&format!("reference/{name}.md"))?));
     }
     Ok(page.render(&text))
 }

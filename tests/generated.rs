@@ -25,14 +25,20 @@ use ftsh_syntax::vocabulary::{
 pub(crate) const WRITE: &str = "FTSH_TEST_GENERATE";
 
 /// Files with generated parts.
-const FILES: [&str; 11] = [
+const FILES: [&str; 17] = [
     "grammar/ftsh.pest",
     "editors/tree-sitter/queries/highlights.scm",
     "docs/reference/command-line.md",
     "docs/reference/functions.md",
     "docs/reference/kinds.md",
-    "docs/reference/language.md",
-    "docs/reference/errors.md",
+    "docs/reference/commands.md",
+    "docs/reference/loops.md",
+    "docs/reference/trying.md",
+    "docs/reference/words.md",
+    "docs/reference/errors-in-scripts.md",
+    "docs/reference/errors-of-the-command-line.md",
+    "docs/reference/failures.md",
+    "docs/reference/warnings.md",
     "editors/vim/syntax/ftsh.vim",
     "editors/vscode/syntaxes/ftsh.tmLanguage.json",
     "editors/tree-sitter/grammar.js",
@@ -104,9 +110,12 @@ fn part_name(line: &str) -> Option<&str> {
 fn part(file: &str, name: &str) -> String {
     match (file, name) {
         (_, "functions") => functions_table(),
-        (_, "errors") => index(Severity::Error),
-        (_, "warnings") => index(Severity::Warning),
-        (_, "failures") => index(Severity::Failure),
+        (_, "script-errors") => {
+            index(|slug| slug.severity() == Severity::Error && !OF_THE_COMMAND_LINE.contains(&slug))
+        }
+        (_, "command-line-errors") => index(|slug| OF_THE_COMMAND_LINE.contains(&slug)),
+        (_, "warnings") => index(|slug| slug.severity() == Severity::Warning),
+        (_, "failures") => index(|slug| slug.severity() == Severity::Failure),
         (_, "builtins") => builtins_table(),
         (_, "operators") => operators_table(),
         (_, "environment") => environment_table(),
@@ -119,8 +128,8 @@ fn part(file: &str, name: &str) -> String {
         ("grammar/ftsh.pest", "rule-words") => {
             grammar_words("rule_word", &phrases_of(|row| row.head == "channel"))
         }
-        ("docs/reference/language.md", "try-clauses") => clauses_table("try"),
-        ("docs/reference/language.md", "forall-clauses") => clauses_table("forall"),
+        ("docs/reference/trying.md", "try-clauses") => clauses_table("try"),
+        ("docs/reference/loops.md", "forall-clauses") => clauses_table("forall"),
         ("editors/tree-sitter/grammar.js", "words") => tree_sitter_words(),
         ("editors/highlightjs/ftsh.js", "words") => highlight_js_words(),
         ("editors/tree-sitter/grammar.js", "try-clauses") => {
@@ -206,19 +215,24 @@ fn functions_table() -> String {
 }
 
 /// Sections of the reference about builtins that are not called after the builtin.
-const SECTIONS: [(&str, &str); 4] =
-    [("local", "functions"), ("failure", "catch"), ("giveup", "giving-up"), ("defer", "deferring")];
+const SECTIONS: [(&str, &str); 4] = [
+    ("local", "#functions"),
+    ("failure", "trying.md#catch"),
+    ("giveup", "trying.md#giving-up"),
+    ("defer", "trying.md#deferring"),
+];
 
 fn builtins_table() -> String {
-    let reference = fs::read_to_string("docs/reference/language.md").expect("the reference");
+    let reference = fs::read_to_string("docs/reference/commands.md").expect("a page");
     let mut table = "| builtin | |\n|---|---|\n".to_owned();
     for builtin in builtins::all() {
         let usage: Vec<String> = builtin.usage.iter().map(|form| format!("`{form}`")).collect();
         let (name, help) = (builtin.name, builtin.help);
         let elsewhere = SECTIONS.iter().find(|(builtin, _)| *builtin == name);
-        let has_section = reference.lines().any(|line| line == format!("#### {name}"));
-        let section = elsewhere.map(|it| it.1).or(has_section.then_some(name));
-        let more = section.map(|section| format!("; [more](#{section})")).unwrap_or_default();
+        let has_section = reference.lines().any(|line| line == format!("### {name}"));
+        let section = elsewhere.map(|it| it.1.to_owned());
+        let section = section.or(has_section.then(|| format!("#{name}")));
+        let more = section.map(|section| format!("; [more]({section})")).unwrap_or_default();
         let _ = writeln!(table, "| {} | {help}{more} |", usage.join(", "));
     }
     table
@@ -275,11 +289,27 @@ const WORD_LISTS: [&str; 7] = [
     "channel-words",
 ];
 
-/// Returns the explanations of all slugs of a severity.
-fn index(severity: Severity) -> String {
+/// Errors of the command line, which have a page of their own.
+const OF_THE_COMMAND_LINE: [Slug; 12] = [
+    Slug::JournalFile,
+    Slug::LockFile,
+    Slug::MissingDashes,
+    Slug::NotRun,
+    Slug::OptionConflict,
+    Slug::OptionValue,
+    Slug::PrefixHead,
+    Slug::PrefixInput,
+    Slug::ScriptFile,
+    Slug::System,
+    Slug::UnknownOption,
+    Slug::UnknownSlug,
+];
+
+/// Returns the explanations of some slugs.
+fn index(is_wanted: impl Fn(Slug) -> bool) -> String {
     let mut text = String::new();
-    for slug in Slug::ALL.iter().filter(|slug| slug.severity() == severity) {
-        let _ = write!(text, "\n### {slug}\n\n{}", slug.page());
+    for slug in Slug::ALL.iter().filter(|slug| is_wanted(**slug)) {
+        let _ = write!(text, "\n## {slug}\n\n{}", slug.page());
     }
     text.push('\n');
     text

@@ -57,7 +57,7 @@ const MANUAL: [(&str, &[&str]); 3] = [
             "FILES",
         ],
     ),
-    ("ftsh-language.7", &["NAME", "EXPRESSIONS", "TRYING", "VARIABLES", "KINDS AND STATUSES"]),
+    ("ftsh-language.7", &["NAME", "WORDS AND VALUES", "TRYING", "VARIABLES", "KINDS AND STATUSES"]),
     ("ftsh-cookbook.7", &["NAME", "DOWNLOADS", "CONTAINERS"]),
 ];
 

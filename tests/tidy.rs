@@ -197,10 +197,18 @@ fn the_readme_is_short() {
     assert!(length <= MAX_BYTES, "README.md has {length} bytes of {MAX_BYTES}");
 }
 
-/// Documents whose words are not checked: a record of the past, a page that is generated from files
-/// of a crate, and a page that is not rewritten yet.
-const UNCHECKED: [&str; 3] =
-    ["CHANGELOG.md", "docs/reference/errors.md", "docs/reference/language.md"];
+/// Documents whose words are not checked: a record of the past, pages that are generated from files
+/// of a crate, and pages that are not rewritten yet.
+const UNCHECKED: [&str; 8] = [
+    "CHANGELOG.md",
+    "docs/reference/canceling.md",
+    "docs/reference/commands.md",
+    "docs/reference/errors-in-scripts.md",
+    "docs/reference/loops.md",
+    "docs/reference/trying.md",
+    "docs/reference/warnings.md",
+    "docs/reference/words.md",
+];
 
 /// Phrases that need a second reading, each with the words to write instead. The table in
 /// CONTRIBUTING.md explains the rules.

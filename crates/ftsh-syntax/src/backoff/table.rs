@@ -4,7 +4,7 @@ use super::clause::Clause;
 use super::policies::PolicyKind;
 use super::policy::Policy;
 
-/// Returns the table of `docs/reference/language.md`, in Markdown.
+/// Returns the table of `docs/reference/trying.md`, in Markdown.
 pub fn reference_table() -> String {
     let mut table =
         String::from("| name | delay | T, M, F, P if not given | takes |\n|---|---|---|---|\n");
