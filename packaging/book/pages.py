@@ -19,6 +19,12 @@ LINK = re.compile(r"(!?)(\[[^\[\]]*\])\(([^)\s:]+)\)")
 # The address of the repository in `Cargo.toml`.
 REPOSITORY = re.compile(r'^repository = "(.*)"$', re.M)
 
+# Blocks of commands for another shell, whose words would color those of ftsh.
+COMMANDS = re.compile(r"\A```(?:sh|console)$", re.M)
+
+# A space in a table between a number and its unit, or around a slash between numbers.
+UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMG]?i?B|[mµn]?s|min|h)(?!\w)|/ \d)|(?<=\d /) (?=\d)")
+
 # The expected output at the end of an example, as tests read it.
 OUTPUT = re.compile(r"\A```ftsh([^\n]*)\n(.*?)((?:^#(?:>|2>|:)[^\n]*\n)*)```\Z", re.M | re.S)
 
@@ -30,7 +36,7 @@ def example(block):
     """
     match = OUTPUT.match(block)
     if not match:
-        return block
+        return COMMANDS.sub("```text", block)
     label, script, output = match.groups()
     lines = []
     for line in output.splitlines():
@@ -43,8 +49,13 @@ def example(block):
     text = f"```ftsh\n{script}```{output}"
     label = label.strip()
     if label in ("error", "warning", "failure"):
-        text = f'<div class="message {label}">\n\n{text}\n\n</div>'
+        text = f'<div class="message of-{label}">\n\n{text}\n\n</div>'
     return text
+
+
+def table_rows(text):
+    """Returns a text whose table rows do not break between a number and its unit."""
+    return re.sub(r"^\|.*", lambda row: UNIT.sub("\u00a0", row.group(0)), text, flags=re.M)
 
 
 class Book:
@@ -89,7 +100,9 @@ class Book:
         if page:
             chapter["path"] = self.place(page)
             parts = re.split(r"(^```.*?^```$)", chapter["content"], flags=re.M | re.S)
-            parts[::2] = [LINK.sub(lambda match: self.link(match, page), it) for it in parts[::2]]
+            parts[::2] = [
+                LINK.sub(lambda match: self.link(match, page), table_rows(it)) for it in parts[::2]
+            ]
             parts[1::2] = [example(block) for block in parts[1::2]]
             chapter["content"] = "".join(parts)
         for item in chapter["sub_items"]:
