@@ -17,11 +17,22 @@
   const LINE = '(?:^|[;|])[ \\t]*(?:try|limit|for(?:any|all)?|in)[ \\t][^;\\n]*[ \\t]--';
   const START = `(?:^|[;|]|(?<=${LINE})(?=[ \\t]))[ \\t]*`;
   const END = '(?![^\\s;|<>&])';
+  // Words between the variable and the list of a loop.
+  const INPUT = 'in|from\\s+input|(?<=from\\s+input\\s+)by';
   const whole = (words) => `(?:${words})${END}`;
 
   function ftsh(hljs) {
-    const variable = { className: 'variable', begin: /\$\{[ \t]*[^\s"'$(){}:]+[ \t]*\((?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^}"'\n])*\}?|\$\{[^}"]*\}?|\$\([^)"]*\)?|\$[A-Za-z_]\w*|\$[0-9#*@$]/ };
     const escape = { begin: /\\[^]/ };
+    const call = { className: 'variable', begin: /\$\{[ \t]*[^\s"'$(){}:]+[ \t]*\(/, end: /\}|$/ };
+    const variables = [
+      call,
+      { className: 'variable', begin: /\$\{[^}"]*\}?|\$\([^)"]*\)?|\$[A-Za-z_]\w*|\$[0-9#*@$]/ },
+    ];
+    call.contains = [
+      { begin: /'/, end: /'/, contains: [escape] },
+      { begin: /"/, end: /"/, contains: [escape, ...variables] },
+      ...variables,
+    ];
     // A here-document: the rest of its line, then lines up to its word.
     // After `<<-`, blanks may stand before the word.
     const hereDocument = (begin, contains) => {
@@ -51,14 +62,14 @@
     const documents = [
       hereDocument(/<<(-?)[ \t]*'([^'\n]*)'/, []),
       hereDocument(/<<(-?)[ \t]*"([^"\n]*)"/, []),
-      hereDocument(/<<(?!<)(-?)[ \t]*([^\s'";|<>\\-][^\s'";|<>]*)/, [variable]),
+      hereDocument(/<<(?!<)(-?)[ \t]*([^\s'";|<>\\-][^\s'";|<>]*)/, variables),
     ];
     const parts = [
       escape,
       ...documents,
       { className: 'string', begin: /'/, end: /'/, contains: [escape] },
-      { className: 'string', begin: /"/, end: /"/, contains: [escape, variable] },
-      variable,
+      { className: 'string', begin: /"/, end: /"/, contains: [escape, ...variables] },
+      ...variables,
       { className: 'comment', begin: /(?:^|[ \t])#/, end: /$/ },
       { className: 'meta', begin: /\d?(?:<<<|<<|->>&|->>|->&|->|-<|>>&|&>>|>>|>&|&>|<|>)/ },
     ];
@@ -100,19 +111,25 @@
         ...contains,
       ],
     });
-    // A condition goes on behind `||`.
+    // A first word alone.
+    const first = (className, words) => ({
+      begin: `${START}(?=${whole(words)})`,
+      end: /(?=[;|])|$/,
+      contains: [{ className, begin: whole(words), endsParent: true }],
+    });
+    // A condition continues after `||`.
     const CONDITION_END = /(?=;|(?<!\|)\|(?!\|))|$/;
     const condition = [...symbols, ...expression];
     const statements = [
       head('try', TRY_WORDS, [dashes, ...condition], CONDITION_END),
       head('limit(?=[ \\t]+["\']?(?:\\$|[0-9.]+[ \\t]*[A-Za-z]))', TRY_WORDS, [dashes, ...condition], CONDITION_END),
-      head('forany', `${FORANY_CLAUSES}|in`, [dashes, ...counting, ...expression]),
-      head('forall', `${FORALL_CLAUSES}|in`, [dashes, ...counting, ...expression]),
-      head('for', 'in', [dashes, ...counting, ...expression]),
+      head('forany', `${FORANY_CLAUSES}|${INPUT}`, [dashes, ...counting, ...expression]),
+      head('forall', `${FORALL_CLAUSES}|${INPUT}`, [dashes, ...counting, ...expression]),
+      head('for', INPUT, [dashes, ...counting, ...expression]),
       head('else[ \\t]+if|if|while|return|shift|else', '', condition, CONDITION_END),
       head('case', '', expression),
       head('in(?=[ \\t]+[^ \\t;|<>&#])', '', [dashes, ...expression]),
-      head('catch|end|when|function', '', parts),
+      head('catch|end|when', '', parts),
       head('(?:finally|break|continue)(?=[ \\t]*(?:$|[;#\\r]))', '', parts),
       head('channel', CHANNEL_WORDS, parts),
       head('list(?=[ \\t]+(?:add[ \\t]+[A-Za-z_]|[A-Za-z_]\\w*[ \\t]+in(?:[ \\t;]|$)))', 'in|add', [...counting, ...expression]),
@@ -124,7 +141,8 @@
       },
       {
         begin: `${START}(?=(?:accept[ \\t]+\\d[\\d,]*|keep)[ \\t]+[^\\s;|<>&#])`,
-        end: /(?<=[ \t])(?!accept[ \t]+\d|keep[ \t]|\d[\d,]*[ \t]|[ \t])/,
+        // highlight.js tests an end without the text before it.
+        end: /(?![ \t]|accept[ \t]+\d|keep[ \t]|\d[\d,]*[ \t])/,
         contains: [
           { className: 'keyword', begin: whole('accept|keep') },
           { className: 'type', begin: /\d[\d,]*/ },
@@ -135,11 +153,9 @@
         end: /(?=[;|])|$/,
         contains: [{ className: 'built_in', begin: whole('local|export') }, ...calculators, ...expression],
       },
-      {
-        begin: `${START}(?=${whole(BUILTINS)})`,
-        end: /(?=[;|])|$/,
-        contains: [{ className: 'built_in', begin: whole(BUILTINS), endsParent: true }],
-      },
+      first('built_in', BUILTINS),
+      // The name of a function may be that of a structure.
+      first('keyword', 'function'),
       { begin: `${START}(?=[A-Za-z_]\\w*=)`, end: /(?=[;|])|$/, contains: [...calculators, ...expression] },
       ...parts,
       { className: 'meta', begin: /\|&?/ },
