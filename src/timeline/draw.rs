@@ -88,7 +88,9 @@ pub fn svg(title: &str, picture: Drawing) -> String {
          each stage and each try, with their attempts, delays and commands from left to right.</desc>\n\
          <style>\n{STYLE}</style>\n<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
          patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><line class=\"hatch\" x1=\"3\" \
-         x2=\"3\" y1=\"0\" y2=\"6\"/></pattern></defs>\n<rect class=\"paper\" width=\"100%\" \
+         x2=\"3\" y1=\"0\" y2=\"6\"/></pattern><pattern id=\"failed\" width=\"5\" height=\"5\" \
+         patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(-45)\"><rect class=\"red\" width=\"5\" \
+         height=\"5\"/><line class=\"stripe\" x1=\"2.5\" x2=\"2.5\" y1=\"0\" y2=\"5\"/></pattern></defs>\n<rect class=\"paper\" width=\"100%\" \
          height=\"100%\"/>\n<text class=\"title\" x=\"{MARGIN}\" y=\"{TITLE}\">{title}</text>"
     );
     legend(&mut out, &picture, width - MARGIN);

@@ -90,14 +90,18 @@ function arrange() {
 
 function resize() {
   const wide = Math.max(document.documentElement.clientWidth, left + 300);
-  const tall = fixed - (rows.length - shown.length) * high;
+  let tall = fixed - (rows.length - shown.length) * high;
   const moved = wide - (left + width + margin);
   width = wide - left - margin;
+  legend.shift = (legend.shift || 0) + moved;
+  // Next to a long title there is no space for the legend, which is below the rows then.
+  const box = legend.getBBox(), end = title.getBBox();
+  const isBelow = box.x + legend.shift < end.x + end.width + margin;
+  legend.setAttribute("transform", isBelow ? `translate(${end.x - box.x} ${tall - box.y})` : `translate(${legend.shift} 0)`);
+  if (isBelow) tall += box.height + margin / 2;
   svg.setAttribute("viewBox", `0 0 ${wide} ${tall}`);
   svg.setAttribute("width", wide);
   svg.setAttribute("height", tall);
-  legend.shift = (legend.shift || 0) + moved;
-  legend.setAttribute("transform", `translate(${legend.shift} 0)`);
   soon();
 }
 

@@ -7,8 +7,8 @@ const SCRIPT: &str = include_str!("page.js");
 const STYLE: &str = include_str!("page.css");
 
 /// Keys and gestures of the page.
-const HELP: &str = "Ctrl and the wheel, or + and −: closer. Drag, or ← and →: to the side. Double click, or 0: \
-                    all. Click on a name: fold.";
+const HELP: &str = "Zoom: Ctrl + wheel, or + and −. Move: drag, or ← and →. Show all: double-click, or 0. \
+                    Fold: click a name.";
 
 /// Returns a self-contained page around `svg`, which [`super::svg`] drew.
 pub fn html(title: &str, svg: &str) -> String {
