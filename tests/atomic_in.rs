@@ -272,7 +272,7 @@ fn what_cannot_be_covered_is_refused_before_the_first_attempt() {
             "mkdir d/sub\ntry atomic in d/sub\ntry 3 times atomic in d\necho a\nend\nend",
             "has a file system mounted below",
         ),
-        ("function f\nkeep true\nend\ntry atomic in d\nf\nend", "`keep` can't stand"),
+        ("function f\nkeep true\nend\ntry atomic in d\nf\nend", "`keep` is not possible"),
         ("list none in\ntry atomic in ${none[@]}\necho a\nend", "has no directory"),
     ];
     for (text, message) in refused {

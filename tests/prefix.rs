@@ -369,6 +369,10 @@ fn row_a_mistake_is_one_line_and_nothing_runs() {
             "forall in a b atmost 2 -- touch ran",
             "forall in a b «atmost» 2: `atmost` is not a clause; write `forall … at most 2`",
         ),
+        (
+            "forany in a b hedge 5 s -- touch ran",
+            "forany in a b «hedge» 5 s: `hedge` is not a clause; write `forany … hedge after 5 s`",
+        ),
         ("forall in a on nowhere -- touch ran", "there is no engine `nowhere`"),
         ("on", "on «»: the engine is missing; after `on` comes `slurm`, "),
         ("on ssh -- touch ran", "on «ssh»: expected a list of hosts, like "),

@@ -38,3 +38,10 @@ fn words_inside_a_word_are_no_head() {
         assert!(finished.errors().contains("this is no head"), "{}", finished.errors());
     }
 }
+
+#[test]
+fn a_pipeline_in_one_word_is_explained_before_the_attempts() {
+    let run = Ftsh::new().args(["try", "2", "times", "backoff", "none", "--", "a | b"]);
+    let errors = run.failure(127).errors();
+    assert!(errors.contains("write `sh -c 'a | b'`, 2 attempts in "), "{errors}");
+}

@@ -70,7 +70,10 @@ fn attempts(failure: &Failure) -> String {
     let tried = failure.tries.iter().rev().find(|tried| tried.attempts > 1);
     match (tried, failure.elapsed) {
         (Some(tried), _) => {
-            let after = if failure.message.contains(" after ") { "," } else { " after" };
+            let has_advice =
+                failure.kind == FailureKind::NotFound && failure.message.contains("; ");
+            let after =
+                if has_advice || failure.message.contains(" after ") { "," } else { " after" };
             format!("{after} {} attempts in {}", tried.attempts, Human(tried.elapsed))
         }
         (None, Some(elapsed))

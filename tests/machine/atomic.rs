@@ -501,11 +501,11 @@ fn limits_and_failing_siblings_drop_all_effects() {
 #[test]
 fn exec_is_refused() {
     let error = ftsh_syntax::parse("t", "try atomic; exec ls; end").expect_err("refused");
-    assert!(error.errors[0].message.contains("`exec` can't stand in an atomic `try`"));
+    assert!(error.errors[0].message.contains("`exec` is not possible in an atomic `try`"));
     assert!(ftsh_syntax::parse("t", "try atomic; ok; catch; exec ls; end").is_ok());
     assert!(ftsh_syntax::parse("t", "try atomic; function f; exec ls; end; end").is_ok());
     let ran = atomic().run("function f; exec ok; end; try atomic; f; end").fails("failure", 1);
-    assert!(ran.message().contains("exec can't stand in an atomic `try`"), "{}", ran.message());
+    assert!(ran.message().contains("exec is not possible in an atomic `try`"), "{}", ran.message());
 }
 
 #[test]

@@ -62,8 +62,8 @@ fn json_outside_of_a_list_has_one_result() {
     for (call, expected) in [
         ("json(\"[1, 2]\", \".[]\")", "exactly one word"),
         ("json(\"[]\", \".[]\")", "exactly one word"),
-        ("json(\"<html>\", .)", "no JSON"),
-        ("json(\"{}\", \".[\")", "is no filter of jq: expected"),
+        ("json(\"<html>\", .)", "not JSON"),
+        ("json(\"{}\", \".[\")", "is not a filter of jq: expected"),
         ("json(\"{}\", nosuch)", "there is no filter `nosuch`"),
         ("json(\"3\", \".a\")", "cannot index 3 with \"a\""),
         ("json(\"3\", \"halt\")", "calls `halt`"),

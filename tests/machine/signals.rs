@@ -115,5 +115,5 @@ fn names_of_signals_are_checked() {
     assert!(ran.world.starts().is_empty());
     let ran = run("s=int\ntry signal $s; ok; end").fails("expression", 1);
     let message = ran.message();
-    assert!(message.contains("`int` is no signal that `signal` can send"), "{message}");
+    assert!(message.contains("`int` is not a signal that `signal` can send"), "{message}");
 }

@@ -41,7 +41,7 @@ pub(crate) fn text(value: &Val) -> Result<Vec<u8>, String> {
     write::write(&mut json, &write::Pp::default(), 0, value).map_err(|error| error.to_string())?;
     match check(&json) {
         Ok(()) => Ok(json),
-        Err(why) => Err(format!("a result is no JSON, {why}: {}", json.as_bstr())),
+        Err(why) => Err(format!("a result is not JSON, {why}: {}", json.as_bstr())),
     }
 }
 

@@ -59,7 +59,7 @@ fn run(text: &[u8], filter: &BStr, steps: u64) -> Result<Vec<BString>, NoResults
         Err(_) => Err("not UTF-8".to_owned()),
     };
     let compiled = compiled.map_err(|why| {
-        NoResults::Failed(Slug::Filter, format!("`{filter}` is no filter of jq: {why}"))
+        NoResults::Failed(Slug::Filter, format!("`{filter}` is not a filter of jq: {why}"))
     })?;
     let text = json::checked(text).map_err(not_json)?;
     let (budget, spare) = (Budget::new(steps), Spare::new(filter.len(), natives::all));
@@ -110,7 +110,7 @@ fn too_large(count: usize, length: usize) -> NoResults {
 }
 
 fn not_json(why: impl std::fmt::Display) -> NoResults {
-    NoResults::Failed(Slug::Json, format!("the text of `json` is no JSON: {why}"))
+    NoResults::Failed(Slug::Json, format!("the text of `json` is not JSON: {why}"))
 }
 
 fn failed(why: impl std::fmt::Display) -> NoResults {

@@ -187,7 +187,7 @@ fn nothing_but_json_is_read() {
         "undefined",
     ] {
         let message = reason(text, ".");
-        assert!(message.starts_with("the text of `json` is no JSON: "), "{text}: {message}");
+        assert!(message.starts_with("the text of `json` is not JSON: "), "{text}: {message}");
         let quoted = serde_json::to_string(text).expect("a text");
         let message = reason(&quoted, "fromjson");
         assert!(message.contains("cannot parse a text as JSON: "), "{text}: {message}");
@@ -215,7 +215,7 @@ fn nothing_but_json_is_a_result() {
         "[1/0] | @json",
     ] {
         let message = reason("null", filter);
-        assert!(message.contains("a result is no JSON"), "{filter}: {message}");
+        assert!(message.contains("a result is not JSON"), "{filter}: {message}");
     }
     assert_eq!(words("null", "nan < 1, (infinite > 1), ([nan] | length)"), ["true", "true", "1"]);
 }

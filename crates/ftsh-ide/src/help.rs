@@ -429,11 +429,11 @@ mod tests {
             answer(&topics, &[], 80, false)
         };
         for (topic, meaning) in [
-            ("keep going", "a failed branch doesn't end the others"),
+            ("keep going", "a failed branch does not cancel the others"),
             ("from input", "one word for each line of standard input"),
-            ("in order", "begins with the first word"),
+            ("in order", "starts with the first item"),
             ("on ssh", "on ssh HOSTS"),
-            ("once in", "words recorded in the file are skipped"),
+            ("once in", "items recorded in the file are skipped"),
         ] {
             let answer = answer(topic);
             assert!(answer.starts_with(&format!("{topic}\n")), "{answer}");

@@ -9,7 +9,7 @@ const IN: [(&str, &str); 3] = [
     ("for", "`in WORDS`: the words of the loop."),
     (
         "forany",
-        "`in WORDS`: the alternatives. With `in order` after them, the loop begins with the first word instead of a random word.",
+        "`in WORDS`: the alternatives. With `in order` after them, the loop starts with the first item instead of a random item.",
     ),
     (
         "forall",

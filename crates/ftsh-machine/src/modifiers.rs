@@ -34,7 +34,7 @@ pub(crate) fn end_accept(task: &mut Task) -> Flow {
 /// leaves no processes.
 pub(crate) fn begin_keep(core: &mut Core, task: &mut Task) -> Result<(), Suspend> {
     if task.directory.view.is_some() {
-        let message = "`keep` can't stand in an attempt of `atomic in`";
+        let message = "`keep` is not possible in an attempt of `atomic in`";
         return Err(Suspend::builtin(Slug::KeepInView, message));
     }
     let outer_scope = task.scope;

@@ -186,7 +186,7 @@ impl ClauseReader<'_> {
         let number = match text.strip_suffix('%') {
             Some(number) => number,
             None if self.take(&["%"]) => &text,
-            None => return Err(format!("`{text}` is no percentage, such as `30%`")),
+            None => return Err(format!("`{text}` is not a percentage, such as `30%`")),
         };
         match number.parse::<f64>() {
             Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(Some(percent / 100.0)),
@@ -333,7 +333,7 @@ mod tests {
         refused("wget fails 30% tkaes 2s", "did you mean `takes`?");
         refused("wget fails 130%", "must be from 0% to 100%");
         refused("wget fails -1%", "must be from 0% to 100%");
-        refused("wget fails 3", "no percentage");
+        refused("wget fails 3", "not a percentage");
         refused("wget fails 0 times", "expected a number");
         refused("wget fails fails", "duplicate clause");
         refused("wget exits 0", "a status from 1 to 255");

@@ -92,17 +92,17 @@ rows! {
         Stalled: ClauseRow::new("try", &["stalled"], ValueForm::Time, "stalled D", "an attempt fails when its processes have made no progress for this time: no processor time, no input or output, no start or end of a process");
         Memory: ClauseRow::new("try", &["memory"], ValueForm::Size, "memory N", "an attempt fails when its processes together use more memory than this, such as `4 GB`");
         While: ClauseRow::new("try", &["while"], ValueForm::Expression, "while EXPR", "another attempt is made only while the expression is `true`; it may use `$error_code` and the other variables of a failure");
-        AtomicIn: ClauseRow::new("try", &["atomic", "in"], ValueForm::Words, "atomic in DIR…", "as `atomic`; what the commands of an attempt change below the directories takes place only after success");
+        AtomicIn: ClauseRow::new("try", &["atomic", "in"], ValueForm::Words, "atomic in DIR…", "as `atomic`; changes that the commands of an attempt make below the directories appear only after success");
         Atomic: ClauseRow::new("try", &["atomic"], ValueForm::Nothing, "atomic", "what an attempt prints and the file of `end > f` appear only after success; files that commands write stay");
         SameInput: ClauseRow::new("try", &["same", "input"], ValueForm::Nothing, "same input", "each attempt reads the same standard input, from where the first attempt began; a terminal is read directly");
         Signal: ClauseRow::new("try", &["signal"], ValueForm::Signal, "signal NAME", "the signal that cancels an attempt, such as INT; TERM follows after half of the kill timeout");
         Backoff: ClauseRow::new("try", &["backoff"], ValueForm::Special, "backoff POLICY", "the delays between attempts");
-        NoLeftovers: ClauseRow::new("try", &["no", "leftovers"], ValueForm::Nothing, "no leftovers", "processes that a successful body leaves running are ended too, except those of `keep`");
+        NoLeftovers: ClauseRow::new("try", &["no", "leftovers"], ValueForm::Nothing, "no leftovers", "processes that a successful body leaves running are killed too, except those of `keep`");
         Through: ClauseRow::new("try", &["through"], ValueForm::Special, "through CHANNEL", "attempts follow the rules of the channel, together with the attempts of all your other shells");
         LimitStalled: ClauseRow::new("limit", &["stalled"], ValueForm::Time, "stalled D", "the group fails when its processes have made no progress for this time: no processor time, no input or output, no start or end of a process");
         LimitMemory: ClauseRow::new("limit", &["memory"], ValueForm::Size, "memory N", "the group fails when its processes together use more memory than this, such as `4 GB`");
         LimitSignal: ClauseRow::new("limit", &["signal"], ValueForm::Signal, "signal NAME", "the signal that cancels the group, such as INT; TERM follows after half of the kill timeout");
-        LimitNoLeftovers: ClauseRow::new("limit", &["no", "leftovers"], ValueForm::Nothing, "no leftovers", "processes that a successful group leaves running are ended too, except those of `keep`");
+        LimitNoLeftovers: ClauseRow::new("limit", &["no", "leftovers"], ValueForm::Nothing, "no leftovers", "processes that a successful group leaves running are killed too, except those of `keep`");
     }
 
     /// Clause of `backoff`, after the policy.
@@ -115,29 +115,29 @@ rows! {
 
     /// Clause of a `forany` or a `forall`.
     LoopRow {
-        InOrder: ClauseRow::new("forany", &["in", "order"], ValueForm::Nothing, "in order", "begins with the first word instead of a random word");
-        HedgeAfter: ClauseRow::new("forany", &["hedge", "after"], ValueForm::UsualTime, "hedge after D", "the next word begins beside a word that takes longer; the first success wins; `hedge after usual or D` learns the time, and is at most `D`").further(&["usual", "or"]);
-        AnyAtomicIn: ClauseRow::new("forany", &["atomic", "in"], ValueForm::Words, "atomic in DIR…", "each word is an atomic attempt: what its commands change below the directories takes place only after success");
+        InOrder: ClauseRow::new("forany", &["in", "order"], ValueForm::Nothing, "in order", "starts with the first item instead of a random item");
+        HedgeAfter: ClauseRow::new("forany", &["hedge", "after"], ValueForm::UsualTime, "hedge after D", "the next item starts while a slower item still runs; the first success wins; `hedge after usual or D` learns the time, and is at most `D`").further(&["usual", "or"]);
+        AnyAtomicIn: ClauseRow::new("forany", &["atomic", "in"], ValueForm::Words, "atomic in DIR…", "each item is an atomic attempt: changes that its commands make below the directories appear only after success");
         AllAtMost: ClauseRow::new("forall", &["at", "most"], ValueForm::Number, "at most N", "the maximum number of branches at once");
-        AnyAtMost: ClauseRow::new("forany", &["at", "most"], ValueForm::Number, "at most N", "the maximum number of words at once; with `hedge after`");
+        AnyAtMost: ClauseRow::new("forany", &["at", "most"], ValueForm::Number, "at most N", "the maximum number of items at once; with `hedge after`");
         AtLeast: ClauseRow::new("forall", &["at", "least"], ValueForm::Number, "at least N", "the number of branches that must succeed; the other branches are then killed");
-        KeepGoing: ClauseRow::new("forall", &["keep", "going"], ValueForm::Nothing, "keep going", "a failed branch doesn't end the others; `$failed` and `$succeeded` list the words");
-        FinishRunning: ClauseRow::new("forall", &["finish", "running"], ValueForm::Nothing, "finish running", "after a failure no further branch begins, and the running branches finish");
+        KeepGoing: ClauseRow::new("forall", &["keep", "going"], ValueForm::Nothing, "keep going", "a failed branch does not cancel the others; `$failed` and `$succeeded` list the items");
+        FinishRunning: ClauseRow::new("forall", &["finish", "running"], ValueForm::Nothing, "finish running", "after a failure no further branch starts, and the running branches finish");
         OutputGrouped: ClauseRow::new("forall", &["output", "grouped"], ValueForm::Order, "output grouped", "the output of a branch appears as a whole, after the end of the branch");
-        OutputTagged: ClauseRow::new("forall", &["output", "tagged"], ValueForm::Nothing, "output tagged", "the output of branches appears line by line, each line after its word and a tab");
+        OutputTagged: ClauseRow::new("forall", &["output", "tagged"], ValueForm::Nothing, "output tagged", "the output of branches appears line by line, each line after its item and a tab");
         RetryLost: ClauseRow::new("forall", &["retry", "lost"], ValueForm::Times, "retry lost N times", "the maximum number of restarts of a branch whose machine is lost");
-        OnceIn: ClauseRow::new("forall", &["once", "in"], ValueForm::Expression, "once in FILE", "words recorded in the file are skipped; the word of each branch that succeeds is recorded there");
-        AllAtomicIn: ClauseRow::new("forall", &["atomic", "in"], ValueForm::Words, "atomic in DIR…", "each branch is an atomic attempt: what its commands change below the directories takes place only after success");
-        WhileFree: ClauseRow::new("forall", &["while", "free"], ValueForm::Size, "while free N", "a further branch begins only while at least this memory is available, such as `2 GB`");
-        WhileLoad: ClauseRow::new("forall", &["while", "load"], ValueForm::Number, "while load N", "a further branch begins only while the load of the machine is at most this number");
+        OnceIn: ClauseRow::new("forall", &["once", "in"], ValueForm::Expression, "once in FILE", "items recorded in the file are skipped; the item of each branch that succeeds is recorded there");
+        AllAtomicIn: ClauseRow::new("forall", &["atomic", "in"], ValueForm::Words, "atomic in DIR…", "each branch is an atomic attempt: changes that its commands make below the directories appear only after success");
+        WhileFree: ClauseRow::new("forall", &["while", "free"], ValueForm::Size, "while free N", "a further branch starts only while at least this memory is available, such as `2 GB`");
+        WhileLoad: ClauseRow::new("forall", &["while", "load"], ValueForm::Number, "while load N", "a further branch starts only while the load of the machine is at most this number");
     }
 
     /// Rule of a channel.
     ChannelRow {
         AtMost: ClauseRow::new("channel", &["at", "most"], ValueForm::Special, "at most N", "the maximum number of attempts at once; other attempts wait in the order of their arrival");
-        Rate: ClauseRow::new("channel", &["rate"], ValueForm::Special, "rate N per D", "the maximum number of attempts that begin in this time").further(&["per"]);
+        Rate: ClauseRow::new("channel", &["rate"], ValueForm::Special, "rate N per D", "the maximum number of attempts that start in this time").further(&["per"]);
         Budget: ClauseRow::new("channel", &["budget"], ValueForm::Special, "budget P%", "the maximum number of retries, as a percentage of first attempts");
-        Breaker: ClauseRow::new("channel", &["breaker"], ValueForm::Special, "breaker N failures D", "after this number of failures in a row, attempts fail for this time without being made").further(&["failures", "failure"]);
+        Breaker: ClauseRow::new("channel", &["breaker"], ValueForm::Special, "breaker N failures D", "after this number of failures in a row, attempts fail for this time without running").further(&["failures", "failure"]);
     }
 }
 
@@ -362,7 +362,7 @@ impl<L, N> ForKind<L, N> {
 clauses! {
     /// Clauses of a `forany`, with lengths of time `L` and numbers `N`.
     ForAnyClauses<L => L2: length, N => N2: number> {
-        /// `in order`: the loop begins with the first word instead of a random word.
+        /// `in order`: the loop starts with the first item instead of a random item.
         in_order: bool,
         /// `hedge after D`: the time that an alternative runs before the next one begins as well.
         hedge_after: Option<L> => length,

@@ -303,7 +303,7 @@ error[and-or]: unexpected `||`
   |
 1 | …世世世世世世世 || cp one-file anot…
   |                 ^^ expected the end of the command
-  = hint: a failure is handled by `try … catch … end`; a question is `if ! …`, which goes on in either case
+  = hint: a failure is handled by `try … catch … end`; a question is `if ! …`, which continues in either case
 ");
         for columns in [0, 1, 12, 25, 40, 60, 80, 100, 1000] {
             let text = render_all_within(&errors, Some(columns));

@@ -74,7 +74,7 @@ impl Signal {
 
 /// Returns the message about an unknown name.
 pub fn unknown(name: &str) -> String {
-    format!("`{name}` is no signal that `signal` can send")
+    format!("`{name}` is not a signal that `signal` can send")
 }
 
 /// Returns the hint about an unknown name.

@@ -15,7 +15,7 @@ use ftsh_syntax::ast::{CommandKind, Expr, Script, Try};
 use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::slug::Slug;
-use ftsh_syntax::vocabulary::TIMES;
+use ftsh_syntax::vocabulary::{TIMES, loop_clauses};
 use ftsh_syntax::{SyntaxError, SyntaxErrors, parse};
 
 /// Variable of a loop without a name on the command line.
@@ -273,7 +273,12 @@ impl Source {
             return Err(usage(Slug::PrefixHead, text));
         }
         if let Piece::Item(_) = piece {
-            self.add(&word(words[at].as_bytes(), &Marks::default(), WordPlace::List), at);
+            // The parser recognizes a misspelled clause by its first word.
+            let pair = [Some(&words[at]), words.get(at + 1)];
+            let is_clause = loop_clauses()
+                .any(|(_, clause)| (0..2).all(|at| pair[at].is_some_and(|it| it == clause[at])));
+            let place = if is_clause { WordPlace::List } else { WordPlace::Item };
+            self.add(&word(words[at].as_bytes(), &Marks::default(), place), at);
             return Ok(());
         }
         let refuse = |why: String| {

@@ -74,8 +74,10 @@ pub(super) enum WordPlace {
     Name,
     /// Argument of the command.
     Argument,
-    /// List of a loop.
+    /// List of a loop, before a clause.
     List,
+    /// List of a loop, before a word that does not complete a clause.
+    Item,
     /// Place where all words have quotes.
     Quoted,
 }
@@ -135,15 +137,18 @@ fn is_plain(text: &str, place: WordPlace) -> bool {
     let has_meaning = match place {
         WordPlace::Name => lists.into_iter().flatten().any(|known| text == *known),
         WordPlace::Argument => false,
-        WordPlace::List => {
+        WordPlace::List | WordPlace::Item => {
             let rows = clauses::ROWS.iter().flat_map(|row| row.words);
             let mut engines = EngineId::ALL.into_iter().map(EngineId::name);
             let is_sign = !text.contains(|c: char| c.is_ascii_alphanumeric());
-            is_sign || rows.chain(&["on"]).any(|it| *it == text) || engines.any(|it| it == text)
+            let is_of_clause =
+                || rows.chain(&["on"]).any(|it| *it == text) || engines.any(|it| it == text);
+            is_sign || place == WordPlace::List && is_of_clause()
         }
         WordPlace::Quoted => return false,
     };
-    let signs = if place == WordPlace::List { "-_./:@" } else { "-_./:@%+," };
+    let signs =
+        if matches!(place, WordPlace::List | WordPlace::Item) { "-_./:@" } else { "-_./:@%+," };
     let is_harmless = |byte: u8| byte.is_ascii_alphanumeric() || signs.as_bytes().contains(&byte);
     let is_operator = text.starts_with('.') && text.ends_with('.');
     !text.is_empty()

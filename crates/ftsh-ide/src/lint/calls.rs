@@ -131,7 +131,7 @@ fn advice(text: &str, word: Span, name: &str) -> (Hint, Span) {
     let mut calls = ends.map(|call| format!("${{{call}}}"));
     let hint = match calls.find(|call| is_word(call)) {
         Some(call) => hint!("write `{call}`"),
-        None => hint!("a call in a word stands in `${{` and `}}`"),
+        None => hint!("a call in a word is written in `${{` and `}}`"),
     };
     (hint, Span::new(start, start + name.len()))
 }

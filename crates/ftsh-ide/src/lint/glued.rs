@@ -1,4 +1,4 @@
-//! Lint of operators without blanks on both sides, which are commands.
+//! Lint of operators without a space or a value on both sides, which are commands.
 
 use super::{Warning, walk};
 use ftsh_syntax::Script;
@@ -16,20 +16,27 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
     warnings
 }
 
-/// Checks a command for `x=$y -2`, which runs `-2` with a variable.
+/// Checks a command for `x=$y -2`, which runs `-2` with a variable, and for `x=$y +`.
 fn signed(simple: &Simple, text: &str) -> Option<Warning> {
     let ([(name, value)], [word]) = (&simple.assignments[..], &simple.words[..]) else {
         return None;
     };
     let command = literal::bare(word)?;
     let (sign, number) = command.split_at_checked(1)?;
-    if !matches!(sign, "+" | "-" | "*" | "/" | "%") || literal::number(number).is_none() {
+    let is_alone = number.is_empty();
+    if !matches!(sign, "+" | "-" | "*" | "/" | "%")
+        || !is_alone && literal::number(number).is_none()
+    {
         return None;
     }
     let value = text.get(value.span.start..value.span.end).filter(|it| !it.is_empty())?;
     let message =
         format!("`{command}` is a command here, and `{name}` is set for this command only");
     let span = Span::new(word.span.start, word.span.end);
-    let hint = hint!("spaces stand around an operator: `{name}={value} {sign} {number}`");
+    let hint = if is_alone {
+        hint!("a value is missing after the operator: `{name}={value} {sign} 2`")
+    } else {
+        hint!("put spaces around an operator: `{name}={value} {sign} {number}`")
+    };
     Some(Warning::new(Slug::TextArithmetic, span, message).hint(hint))
 }

@@ -92,10 +92,10 @@ fn signed(items: &[Expr]) -> Option<Warning> {
     let text = literal::bare(word).filter(|text| text.starts_with(['-', '+']))?;
     literal::number(text)?;
     let (sign, number) = text.split_at(1);
-    let message = format!("`{text}` is a word behind the range");
+    let message = format!("`{text}` is a word after the range");
     Some(
         Warning::new(Slug::TextArithmetic, word.span, message)
-            .hint(hint!("spaces stand around an operator: `1 .to. $n {sign} {number}`")),
+            .hint(hint!("put spaces around an operator: `1 .to. $n {sign} {number}`")),
     )
 }
 
@@ -130,7 +130,7 @@ fn spelled_range(items: &[Expr]) -> Option<Warning> {
         Warning::new(
             Slug::TextArithmetic,
             between.span,
-            format!("`{word}` is a word, and makes no range"),
+            format!("`{word}` is a word, and not a range"),
         )
         .hint(hint!("a range has an operator: `{from} .to. {to}`"))
     })
@@ -208,7 +208,7 @@ fn expression(expr: &Expr, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// Checks an operand of `.or.`, `||`, `.and.` or `&&` for a text, which is no condition.
+/// Checks an operand of `.or.`, `||`, `.and.` or `&&` for a text, which is not a condition.
 fn condition(operand: &Expr, left: Option<&Expr>) -> Option<Warning> {
     let text = literal::expr(operand)?;
     if matches!(&*text, "true" | "false") {
@@ -273,6 +273,6 @@ fn replacement(with: &Expr) -> Option<Warning> {
     let message = format!("in double quotes, `${number}` is an argument of the script");
     Some(
         Warning::new(Slug::QuotedGroup, span, message)
-            .hint(hint!("a group of the match stands in single quotes: `'${number}'`")),
+            .hint(hint!("a group of the match is written in single quotes: `'${number}'`")),
     )
 }

@@ -157,7 +157,7 @@ fn glued(operand: &Expr) -> Option<Warning> {
     let message = format!("`{written}` is text: nothing is calculated");
     Some(
         Warning::new(Slug::TextArithmetic, operand.span, message)
-            .hint(hint!("spaces stand around an operator: `{left} {symbol} {right}`")),
+            .hint(hint!("put spaces around an operator: `{left} {symbol} {right}`")),
     )
 }
 

@@ -68,7 +68,7 @@ fn expression(expr: &Expr, warnings: &mut Vec<Warning>) {
             let other = literal::operand(left).unwrap_or_else(|| "$x".into());
             let case = |text: &str| {
                 hint!(
-                    "a pattern stands behind `when`: `case {other}`, and then `when {text}`; a text has quotes: `\"{text}\"`"
+                    "a pattern comes after `when`: `case {other}`, and then `when {text}`; a text has quotes: `\"{text}\"`"
                 )
             };
             warnings.extend(warning(left, quoted));
@@ -111,7 +111,7 @@ fn warning(operand: &Expr, hint: impl FnOnce(&str) -> Hint) -> Option<Warning> {
     if let Some(product) = numbers::product(operand) {
         let message = format!("`{text}` is text: nothing is calculated");
         let warning = Warning::new(Slug::TextArithmetic, word.span, message);
-        return Some(warning.hint(hint!("spaces stand around an operator: `{product}`")));
+        return Some(warning.hint(hint!("put spaces around an operator: `{product}`")));
     }
     Some(Warning::new(Slug::PatternWord, word.span, TEXT).hint(hint(&text)))
 }

@@ -77,5 +77,5 @@ fn ending(span: Span) -> Warning {
 fn repeated(span: Span) -> Warning {
     let message = "each attempt does this again, with what the failed attempt left";
     Warning::new(Slug::RepeatedChange, span, message)
-        .hint(hint!("move the line before the `try` or behind its `end`"))
+        .hint(hint!("move the line before the `try` or after its `end`"))
 }

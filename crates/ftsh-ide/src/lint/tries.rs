@@ -292,7 +292,7 @@ impl<'a> LimitCheck<'a> {
         let policy = policy.kind.name();
         self.warnings.push(
             Warning::new(Slug::LimitAfterPolicy, limit.span, "this is a limit of the whole `try`, not a delay").hint(hint!(
-                "delays begin with `from`, like `backoff {policy} from {text}`; a limit stands before the policy"
+                "delays begin with `from`, like `backoff {policy} from {text}`; a limit comes before the policy"
             )),
         );
     }

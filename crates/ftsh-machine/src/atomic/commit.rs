@@ -20,7 +20,7 @@ use crate::transactions::{BufferedStream, Commit, Committing, Transaction, Trans
 use ftsh_syntax::slug::Slug;
 
 /// Violated invariant: the innermost structure is a transaction.
-const NO_TRANSACTION: &str = "the innermost structure is no transaction";
+const NO_TRANSACTION: &str = "the innermost structure is not a transaction";
 
 impl Committer<'_> {
     /// Ends an atomic attempt, or a redirection to files inside such an attempt.

@@ -14,7 +14,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Returns true if there is no condition.
+    /// Returns true if there is not a condition.
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }

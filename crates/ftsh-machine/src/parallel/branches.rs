@@ -296,7 +296,7 @@ fn next_branch(task: &mut Task) -> Option<Branch> {
 /// Returns the query for the words recorded in the file of `once in`, which has been answered.
 fn reading(task: &Task) -> Result<Query, Suspend> {
     if task.is_atomic() {
-        let message = "`once in` cannot stand in an atomic attempt, which may be undone";
+        let message = "`once in` is not possible in an atomic attempt, which may be undone";
         return Err(Suspend::expression(Slug::OnceFile, message));
     }
     // The file is the last value of the clauses.

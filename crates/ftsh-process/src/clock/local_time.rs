@@ -21,7 +21,7 @@ pub enum LocalTimeError {
     #[error("{0} seconds after the beginning of 1970 is out of range")]
     Moment(i64),
     /// A pattern with an unknown directive.
-    #[error("`{pattern}` is no pattern of a time: {error}")]
+    #[error("`{pattern}` is not a pattern of a time: {error}")]
     Pattern {
         /// Pattern.
         pattern: String,

@@ -15,7 +15,7 @@ pub(super) fn nanos(duration: Duration) -> f64 {
     duration.as_secs() as f64 * 1e9 + f64::from(duration.subsec_nanos())
 }
 
-/// Returns the nearest duration; 0 for a number that is no length of time.
+/// Returns the nearest duration; 0 for a number that is not a length of time.
 pub(super) fn duration(nanos: f64) -> Duration {
     if nanos >= u64::MAX as f64 {
         Duration::try_from_secs_f64(nanos / 1e9).unwrap_or(Duration::MAX)

@@ -101,7 +101,7 @@ fn options_error(
     }
     words.iter().enumerate().find_map(|(at, word)| {
         if ["--", ":"].contains(word) {
-            return Some(format!("`{word}` can't stand among the options of `{program}`"));
+            return Some(format!("`{word}` is not allowed among the options of `{program}`"));
         }
         let (name, value) = match word.strip_prefix("--") {
             Some(long) => long.split_once('=').map_or((long, None), |(it, to)| (it, Some(to))),

@@ -34,7 +34,7 @@ impl Builder<'_> {
         if !self.may_declare(pair) || self.arguments(pair.clone()).is_err() {
             return Ok(());
         }
-        let message = "`args` stands before all other statements";
+        let message = "`args` comes before all other statements";
         let hint = if self.is_in_head {
             hint!("move the line before `use`")
         } else {

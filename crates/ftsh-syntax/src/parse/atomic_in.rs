@@ -15,9 +15,7 @@ impl Builder<'_> {
         if words.is_empty() {
             let message = "expected directories after `atomic in`";
             return Err(SyntaxError::new(Slug::MissingValue, span, message)
-                .hint(hint!(
-                    "like `atomic in .`; a directory called like a clause stands in quotes"
-                ))
+                .hint(hint!("like `atomic in .`; a directory called like a clause needs quotes"))
                 .into());
         }
         for pair in words.windows(2) {
@@ -25,7 +23,7 @@ impl Builder<'_> {
             let text = literal::expr(unit).unwrap_or_default();
             let is_unit = matches!(&*text, "time" | "times") || Unit::named(&text).is_some();
             if is_unit && literal::expr(amount).is_some_and(|it| literal::number(&it).is_some()) {
-                let message = "a limit stands before `atomic in`, whose words are directories";
+                let message = "a limit comes before `atomic in`, whose words are directories";
                 return Err(SyntaxError::new(Slug::MisplacedClause, amount.span, message)
                     .hint(hint!("like `try 3 times atomic in .`"))
                     .into());

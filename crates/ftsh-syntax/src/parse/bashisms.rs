@@ -71,7 +71,7 @@ fn first_word(name: &str) -> Option<Hint> {
         "." | "include" => hint!("write `source file`"),
         "unless" => hint!("write `if ! …`"),
         "not" => hint!(
-            "a question is `if ! …`; a command that has to fail stands in `try … catch … end`"
+            "a question is `if ! …`; a command that has to fail goes into `try … catch … end`"
         ),
         "and" => hint!(
             "each command runs only after the success of the command before; conditions join by `if $a == 1 && $b == 2`"
@@ -153,7 +153,7 @@ pub(super) fn operator_hint(symbol: &str) -> Option<Hint> {
     }
     if symbol != "!" && SYMBOLS.iter().any(|(known, _)| *known == symbol) {
         return Some(hint!(
-            "a symbol stands between two values, with spaces around it: `$a {symbol} $b`"
+            "a symbol is written between two values, with spaces around it: `$a {symbol} $b`"
         ));
     }
     let meant = operator(symbol)?;
@@ -332,7 +332,7 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
     }
     if let Some(hint) = first_word(name).filter(|_| !is_sourced(name, text)) {
         let (slug, message) = if ALONE.contains(&name) {
-            (Slug::NotAlone, format!("`{name}` stands alone on its line"))
+            (Slug::NotAlone, format!("`{name}` must be alone on its line"))
         } else if name == "local" {
             let message = "`local` takes one name, with or without a value";
             (Slug::LocalNames, message.to_owned())
@@ -524,7 +524,7 @@ pub(super) fn matched(condition: &str) -> Option<Hint> {
     let (value, pattern) = (value.trim(), pattern.trim());
     let is_pattern = pattern.contains(['*', '?']) && !pattern.contains(['"', '\'', '&', '|', ' ']);
     is_pattern
-        .then(|| hint!("a pattern stands behind `when`: `case {value}`, and then `when {pattern}`"))
+        .then(|| hint!("a pattern comes after `when`: `case {value}`, and then `when {pattern}`"))
 }
 
 /// Refuses `{1..3}` in the list of a loop that begins with `head`, like `for x in`.

@@ -158,7 +158,7 @@ impl Blocks {
                     let error = SyntaxError::new(
                         Slug::StrayLocal,
                         layout.span,
-                        "`local` stands outside a function",
+                        "`local` is outside of a function",
                     );
                     self.errors.push(error.hint(hint!(
                         "outside of functions, variables belong to the whole script: `name=value`"

@@ -39,7 +39,7 @@ impl Builder<'_> {
                 SyntaxError::new(Slug::UnclosedHereDocument, span, "unterminated here-document")
                     .label(format!("no line `{delimiter}` follows"))
                     .hint(hint!(
-                        "the last line must be the delimiter alone; after `<<-{delimiter}` spaces may stand before it"
+                        "the last line must be the delimiter alone; after `<<-{delimiter}` spaces may come before it"
                     )),
             ));
         };

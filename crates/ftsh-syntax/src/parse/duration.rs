@@ -181,9 +181,9 @@ fn not_a_duration(span: Span, text: &str) -> SyntaxError {
         "delay" | "wait" | "sleep" | "pause" | "interval" => Some(hint!(
             "`every 5 seconds` spaces the starts of attempts; `backoff fixed from 5 seconds` waits between attempts"
         )),
-        "timeout" | "within" => {
-            Some(hint!("`for 5 minutes` limits the `try`, `each 1 minute` an attempt"))
-        }
+        "timeout" | "within" => Some(hint!(
+            "`{text}` is not a clause: `each 1 minute` limits an attempt, and `for 5 minutes` the `try`"
+        )),
         "atomically" | "transaction" | "transactional" => {
             Some(hint!("`atomic` makes each attempt all or nothing: `try 3 times atomic`"))
         }

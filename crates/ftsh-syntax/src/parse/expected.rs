@@ -60,7 +60,7 @@ pub(super) fn explain(
     };
     if found.text.is_empty() && before.ends_with(['&', '|']) {
         let goes_on = before.ends_with("&&") || before.ends_with("||");
-        let hint = || hint!("a condition goes on in the next line behind a `\\`");
+        let hint = || hint!("a condition continues on the next line after a `\\`");
         return if goes_on { error.hint(hint()) } else { error };
     }
     if is_command_missing {
@@ -326,8 +326,8 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
         (_, "||") => (
             Slug::AndOr,
             hint!(
-                "a failure is handled by `try … catch … end`; a question is `if ! …`, which goes \
-                 on in either case"
+                "a failure is handled by `try … catch … end`; a question is `if ! …`, which \
+                 continues in either case"
             ),
         ),
         (_, "&&") => (
@@ -392,7 +392,7 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
             if clause_before(rest).is_some_and(|it| it.0 == found) =>
         {
             let (_, list) = clause_before(rest).unwrap_or_default();
-            (Slug::LoopHead, hint!("clauses stand behind the list: `{keyword} {list}`"))
+            (Slug::LoopHead, hint!("clauses come after the list: `{keyword} {list}`"))
         }
         ("for" | "forany" | "forall", "(") => (
             Slug::LoopHead,
@@ -418,7 +418,9 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
                 "`from`, `to`, `by` and `jitter` belong to a policy: `backoff full from 1 second`"
             ),
         ),
-        _ if !found.is_empty() && assigns(line) && before.contains("=(") => (Slug::Array, arrays()),
+        _ if !found.is_empty() && assigns(line) && before.contains("=(") => {
+            (Slug::Array, elements(line).unwrap_or_else(arrays))
+        }
         _ => return None,
     };
     Some(advice)
@@ -429,6 +431,14 @@ fn is_second_word(before: &str, found: &str) -> bool {
     let mut words = before.rsplit([' ', '\t']);
     let is_text = |word: &str| word.bytes().all(|byte| byte.is_ascii_alphanumeric());
     words.next().is_some_and(is_text) && matches!(words.next(), Some("==" | "!=")) && is_text(found)
+}
+
+/// Returns the hint for `a=(1 2 3)`.
+fn elements(line: &str) -> Option<Hint> {
+    let (name, rest) = line.split_once("=(")?;
+    let (words, _) = rest.split_once(')')?;
+    let is_plain = !words.is_empty() && !words.contains(['$', '"', '\'', '(', '[']);
+    is_plain.then(|| hint!("parentheses do not make a list: write `list {name} in {words}`"))
 }
 
 /// Returns the command of `x in (seq 3)`.

@@ -185,8 +185,11 @@ impl JumpCheck<'_> {
         if let Some((span, _)) = exec.filter(|_| self.atomic && !self.functions.contains("exec"))
             && !self.enclosing.contains(&Enclosing::Finally)
         {
-            let error =
-                SyntaxError::new(Slug::ExecInAtomic, span, "`exec` can't stand in an atomic `try`");
+            let error = SyntaxError::new(
+                Slug::ExecInAtomic,
+                span,
+                "`exec` is not possible in an atomic `try`",
+            );
             self.errors.push(error.hint(hint!("the shell must commit the attempt after its success; run the command without `exec`")));
         }
     }
@@ -198,7 +201,7 @@ impl JumpCheck<'_> {
         if self.in_view
             && let Some(keep) = modifiers.find(|it| matches!(it.kind, ModifierKind::Keep))
         {
-            let message = "`keep` can't stand in an attempt of `atomic in`";
+            let message = "`keep` is not possible in an attempt of `atomic in`";
             let error = SyntaxError::new(Slug::KeepInView, keep.span, message);
             self.errors.push(error.hint(hint!(
                 "its processes end before its files take place; start the program after the attempt"
@@ -225,7 +228,7 @@ impl JumpCheck<'_> {
             }
             (None, _) => (
                 Slug::StrayJump,
-                format!("`{keyword}` stands outside of a loop"),
+                format!("`{keyword}` is outside of a loop"),
                 hint!(
                     "`{keyword}` is for the innermost `for` or `while` of the same function; \
                      `return` leaves a function"

@@ -301,7 +301,7 @@ impl Builder<'_> {
     pub(super) fn own_command(&mut self, pair: &Pair) -> Result<Pipeline> {
         let start = self.span(pair).start;
         let mut pairs = Grammar::parse(Rule::pipeline, pair.as_str()).map_err(|_| {
-            SyntaxError::new(Slug::Unexpected, self.span(pair), "this is no command")
+            SyntaxError::new(Slug::Unexpected, self.span(pair), "this is not a command")
         })?;
         let base = std::mem::replace(&mut self.base, start);
         let pipeline = self.pipeline(pairs.next().expect("what was parsed"));

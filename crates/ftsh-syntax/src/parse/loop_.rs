@@ -49,7 +49,7 @@ impl Builder<'_> {
             && !inner.is_empty()
             && inner.bytes().all(|byte| byte.is_ascii_alphabetic())
         {
-            let message = format!("there is no operator `{text}`");
+            let message = format!("there is not an operator `{text}`");
             let error = SyntaxError::new(Slug::UnknownOperator, word.span, message);
             let hint = hint!("a range is `1 .to. 9 .step. 2`; a word has quotes: `'{text}'`");
             return Err(error.hint(hint).into());

@@ -36,7 +36,7 @@ pub(super) fn check(simple: &Simple, functions: &HashSet<&str>, text: &str) -> R
     let second = simple.words.get(1).and_then(literal::bare);
     let is_assigned = |word| bashisms::assigned_list(word, simple.words.get(2)).is_some();
     if let Some(hint) = form(name, second).filter(|_| !second.is_some_and(is_assigned)) {
-        let message = format!("this is no form of `{name}`");
+        let message = format!("this is not a form of `{name}`");
         return refuse(Slug::MisplacedKeyword, message, hint);
     }
     if name == "set"
@@ -62,7 +62,7 @@ pub(super) fn check(simple: &Simple, functions: &HashSet<&str>, text: &str) -> R
     if let Some(keyword) = name.strip_suffix(':')
         && (KEYWORDS.contains(&keyword) || HEADS.contains(&keyword) || keyword == "finally")
     {
-        let message = "there is no `:` behind a keyword".to_owned();
+        let message = "there is no `:` after a keyword".to_owned();
         return refuse(Slug::OtherShell, message, bashisms::block());
     }
     if name == "$" && simple.words.len() > 1 {
@@ -82,10 +82,10 @@ fn takes_option(flags: &str) -> bool {
 fn form(name: &str, second: Option<&str>) -> Option<Hint> {
     Some(match name {
         "limit" => hint!(
-            "`limit 5 minutes` stands alone on its line, and limits the commands up to its `end`; \
+            "`limit 5 minutes` must be alone on its line, and limits the commands up to its `end`; \
              a program of this name has quotes: `\"limit\" x`"
         ),
-        "in" => hint!("one directory stands after `in`: `in \"my files\"`"),
+        "in" => hint!("one directory comes after `in`: `in \"my files\"`"),
         "list" if second == Some("append") => hint!("write `list add name \"a word\"`"),
         "list" => hint!(
             "write `list name in a b` or `list add name c`; a program of this name has quotes: \
@@ -126,7 +126,7 @@ fn call(called: &str, functions: &HashSet<&str>, written: &str) -> Option<Hint> 
         return Some(hint!("write `echo {words}`"));
     }
     function(called)?;
-    Some(hint!("the value of a call is assigned, `v={called}({inside})`, or stands in a word"))
+    Some(hint!("the value of a call is assigned, `v={called}({inside})`, or written in a word"))
 }
 
 /// Names of variables in a script: how often the text reads them, and how often it sets them.

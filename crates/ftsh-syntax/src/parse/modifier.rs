@@ -78,7 +78,7 @@ fn statuses(word: &Word, text: &str) -> Result<AcceptedStatuses> {
         match status.parse() {
             Ok(status) => statuses.push(status),
             Err(_) if status.is_empty() => {
-                return refuse(Slug::Unexpected, "a status is missing beside a comma");
+                return refuse(Slug::Unexpected, "a status is missing next to a comma");
             }
             Err(_) => return refuse(Slug::OutOfRange, "a status is a number from 0 to 255"),
         }
@@ -102,8 +102,8 @@ fn check_command(last: &Modifier, word: Option<&Word>, functions: &HashSet<&str>
     {
         return refuse(
             Slug::MisplacedKeyword,
-            format!("an assignment stands after `{name}`"),
-            hint!("variables for the command stand before `{name}`"),
+            format!("an assignment comes after `{name}`"),
+            hint!("variables for the command come before `{name}`"),
         );
     }
     match literal::bare(word).filter(|word| !functions.contains(word)) {
@@ -123,7 +123,7 @@ fn check_command(last: &Modifier, word: Option<&Word>, functions: &HashSet<&str>
         ),
         Some("exec") => refuse(
             Slug::MisplacedKeyword,
-            format!("`exec` stands after `{name}`"),
+            format!("`exec` comes after `{name}`"),
             hint!("`exec` replaces the shell; remove the `exec`"),
         ),
         Some(keyword)
@@ -134,7 +134,7 @@ fn check_command(last: &Modifier, word: Option<&Word>, functions: &HashSet<&str>
         {
             refuse(
                 Slug::MisplacedKeyword,
-                format!("`{keyword}` stands after `{name}`"),
+                format!("`{keyword}` comes after `{name}`"),
                 hint!(
                     "`{name}` takes a command; make a structure a function, and call the function"
                 ),

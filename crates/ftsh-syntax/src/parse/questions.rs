@@ -85,7 +85,7 @@ pub(super) fn check_name(word: &Word) -> Result<()> {
         "False" | "FALSE" => "false",
         _ => return Ok(()),
     };
-    let message = format!("`{name}` is no condition");
+    let message = format!("`{name}` is not a condition");
     let error = SyntaxError::new(Slug::CommandAsCondition, word.span, message);
     Err(Box::new(error.hint(hint!("write `{meant}`"))))
 }
@@ -97,7 +97,7 @@ pub(super) fn check(expr: &Expr, text: &str) -> Result<()> {
         && let Some(WordPart::Bare(begin)) = word.parts.first()
         && begin.starts_with('[')
     {
-        let message = "`[` needs a space behind it";
+        let message = "`[` needs a space after it";
         let error = SyntaxError::new(Slug::CommandAsCondition, word.span, message);
         let rest = text[word.span.start + 1..expr.span.end].trim_end_matches(']');
         return Err(Box::new(error.hint(hint!("write `if {rest}`"))));
@@ -206,7 +206,7 @@ pub(super) fn check_text(command: &str, span: Span) -> Result<()> {
     if first.starts_with('-')
         && let Some(test) = bashisms::test(line)
     {
-        let message = format!("`{first}` is no test of a file here");
+        let message = format!("`{first}` is not a test of a file here");
         return refuse(first.len(), message, hint!("write `{test}`"));
     }
     let second = rest.split([' ', '\t']).next().unwrap_or_default();
@@ -230,7 +230,7 @@ pub(super) fn check_text(command: &str, span: Span) -> Result<()> {
     let right = rest[second.len()..].trim_start();
     if meant == ".in." {
         let words = right.trim_matches(['(', ')', '[', ']']);
-        let message = "`in` is no operator".to_owned();
+        let message = "`in` is not an operator".to_owned();
         let hint = hint!("write `case {first}`, a line `when {words}`, the commands, and `end`");
         return refuse(line.len(), message, hint);
     }
@@ -248,7 +248,7 @@ pub(super) fn check_text(command: &str, span: Span) -> Result<()> {
         return refuse(line.len(), message, hint!("the operators are {}", OPERATORS.join(" ")));
     }
     if !meant.is_empty() {
-        let message = format!("`{second}` is no operator here");
+        let message = format!("`{second}` is not an operator here");
         let span = Span::new(span.start, span.start + line.len());
         let error = SyntaxError::new(Slug::UnknownOperator, span, message);
         return Err(Box::new(error.hint(hint!("write `{first} {meant} {right}`"))));
@@ -321,7 +321,7 @@ fn check_simple(simple: &Simple, text: &str) -> Result<()> {
     if let Some(redirect) = simple.redirects.first().filter(|it| it.span.start < word.span.start)
         && (second.is_none() || literal::bare(word).is_none())
     {
-        let message = "a redirection stands behind the command of a condition";
+        let message = "a redirection comes after the command of a condition";
         return Err(Box::new(SyntaxError::new(Slug::CommandAsCondition, redirect.span, message)));
     }
     let early = simple.redirects.first().filter(|redirect| {
@@ -420,7 +420,7 @@ fn check_simple(simple: &Simple, text: &str) -> Result<()> {
 
 /// Returns the error for `!$x` and `!command`.
 fn glued_negation(word: &Word, negated: &str) -> Box<SyntaxError> {
-    let message = "`!` needs a space behind it";
+    let message = "`!` needs a space after it";
     let error = SyntaxError::new(Slug::CommandAsCondition, word.span, message);
     Box::new(error.hint(hint!("write `! {negated}`")))
 }

@@ -34,7 +34,7 @@ pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
     let (slug, message, hint) = if written.starts_with("$((") {
         (
             Slug::Arithmetic,
-            "this is no calculation of `$((…))`",
+            "this is not a calculation of `$((…))`",
             hint!(
                 "calculate with numbers, names, calls and parentheses, `$((2 * n + 1))`; a power is `x=2 .pow. $n`"
             ),
@@ -54,7 +54,7 @@ pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
             _ => (
                 Slug::CommandSubstitution,
                 "this `$(` has no `)`",
-                hint!("write `$(command)`; a `)` that ends nothing stands in quotes"),
+                hint!("write `$(command)`; a `)` that closes nothing needs quotes"),
             ),
         }
     } else if let Some((call, _)) = written.strip_prefix("${").and_then(|it| it.split_once('('))
@@ -64,8 +64,8 @@ pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
     {
         (
             Slug::UnknownSubstitution,
-            "this is no call",
-            hint!("commas stand between the arguments of a call: `${{{call}($a, \"b c\")}}`"),
+            "this is not a call",
+            hint!("commas separate the arguments of a call: `${{{call}($a, \"b c\")}}`"),
         )
     } else if written.starts_with("${") && !written.ends_with('}') && after.starts_with('"') {
         (

@@ -24,12 +24,12 @@ impl Builder<'_> {
             Err(Box::new(SyntaxError::new(Slug::UsedFile, span, message).hint(hint)))
         };
         if self.is_part {
-            let message = "`use` stands in scripts, not at a prompt or in a sourced file";
+            let message = "`use` is for scripts, not for the prompt or a sourced file";
             let error = SyntaxError::new(Slug::UsedFile, span, message);
             return Err(Box::new(error.label("`source FILE` runs a file here")));
         }
         if !self.is_in_head {
-            let message = "`use` stands before all statements except `args`";
+            let message = "`use` comes before all statements except `args`";
             return refuse(message, hint!("move the line to the beginning of the script"));
         }
         let file = self.word(pair.into_inner().next().expect("`use` is followed by a word"))?;

@@ -25,7 +25,7 @@ impl Builder<'_> {
         let is_dollar =
             |part: &WordPart| matches!(part, WordPart::Bare(text) if text.ends_with('$'));
         if parts.windows(2).any(|two| is_dollar(&two[0]) && matches!(two[1], WordPart::Single(_))) {
-            let message = "`$'…'` is no string with escapes";
+            let message = "`$'…'` is not a string with escapes";
             let error = SyntaxError::new(Slug::OtherShell, span, message);
             return Err(Box::new(error.hint(hint!(
                 "`printf \"a\\tb\" -> v` makes such a text, and `lines($v)` splits it at newlines; \
@@ -335,8 +335,7 @@ fn check_lists(parts: &[WordPart], span: Span) -> Result<()> {
     if !parts.iter().any(has_all) {
         return Ok(());
     }
-    let message =
-        "`[@]` and `[2..4]` make a word of each element, so nothing can stand beside them";
+    let message = "`[@]` and `[2..4]` make a word of each element, so no text can be next to them";
     let error = SyntaxError::new(Slug::ListInText, span, message);
     Err(Box::new(error.hint(hint!(
         "for one text of all elements, write `\"$l\"`, with newlines between them, \

@@ -20,7 +20,7 @@ warning[call-in-word]: `f(` is text in the words of a command: nothing is called
   |
 1 | echo a,f(b \"c)\") > x
   |        ^
-  = hint: a call in a word stands in `${` and `}`
+  = hint: a call in a word is written in `${` and `}`
 ");
     assert_snapshot!(warnings("echo nosuch(2)"), @"
 warning[call-in-word]: `nosuch(` is text in the words of a command, and no function `nosuch` exists

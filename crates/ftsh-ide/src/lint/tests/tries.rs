@@ -244,7 +244,7 @@ warning[limit-after-policy]: this is a limit of the whole `try`, not a delay
   |
 1 | try 3 times backoff exponential 1s
   |                                 ^^
-  = hint: delays begin with `from`, like `backoff exponential from 1s`; a limit stands before the policy
+  = hint: delays begin with `from`, like `backoff exponential from 1s`; a limit comes before the policy
 ");
     assert_eq!(messages("try 3 times backoff fixed from 10 ms 5 minutes; a; end").len(), 1);
     assert_quiet(&[

@@ -55,9 +55,9 @@ fn patterns_of_one_character() {
 
 #[test]
 fn words_beside_ranges() {
-    assert_eq!(messages("for i in 1 .to. 3 -1; a; end"), ["`-1` is a word behind the range"]);
-    assert_eq!(messages("for i in 1 to $n; a; end"), ["`to` is a word, and makes no range"]);
-    assert_eq!(messages("list l in 1 .. 3"), ["`..` is a word, and makes no range"]);
+    assert_eq!(messages("for i in 1 .to. 3 -1; a; end"), ["`-1` is a word after the range"]);
+    assert_eq!(messages("for i in 1 to $n; a; end"), ["`to` is a word, and not a range"]);
+    assert_eq!(messages("list l in 1 .. 3"), ["`..` is a word, and not a range"]);
     assert_eq!(
         messages("h=$n*$m; k=2*$n"),
         ["`$n*$m` is text: nothing is calculated", "`2*$n` is text: nothing is calculated"]

@@ -191,12 +191,12 @@ fn hover_explains_words() {
     insta::assert_snapshot!(explained("try for 1 hour ev‸ery 5 s; a; end"), @"1:16-21 `every D`: the minimum time between the starts of attempts, without other delays.");
     insta::assert_snapshot!(explained("try 3 times backoff fi‸xed from 1 s"), @"1:21-26 Always T. T is 1 s.");
     insta::assert_snapshot!(explained("echo 🦀; f=1; forall x in a b at ‸most 3"), @"1:34-38 `at most N`: the maximum number of branches at once.");
-    insta::assert_snapshot!(explained("forall x in a b keep goi‸ng"), @"1:22-27 `keep going`: a failed branch doesn't end the others; `$failed` and `$succeeded` list the words.");
+    insta::assert_snapshot!(explained("forall x in a b keep goi‸ng"), @"1:22-27 `keep going`: a failed branch does not cancel the others; `$failed` and `$succeeded` list the items.");
     insta::assert_snapshot!(explained("forall x in a b output grouped in or‸der"), @"1:35-40 `in WORDS`: one branch runs for each word. With `output grouped in order`, the outputs appear in the order of the words. `once in FILE` skips the words that the file records.");
     assert_eq!(explained("forall x in or‸der output grouped"), "nothing");
     insta::assert_snapshot!(explained("channel c at most 2 bu‸dget 20%"), @"1:21-27 `budget P%`: the maximum number of retries, as a percentage of first attempts.");
     insta::assert_snapshot!(explained("sh‸ift"), @"1:1-6 Drops the first argument: $2 becomes $1. `shift 2` drops two.");
-    assert!(explained("giv‸eup now").contains("fails, and the innermost `try` makes no further"));
+    assert!(explained("giv‸eup now").contains("fails, and the innermost `try` does not try"));
     assert!(
         explained("try for 1 hour while $error_kind .ne. lo‸st; a; end")
             .starts_with("1:39-43 failure[lost]: Work was running")

@@ -43,7 +43,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     Builtin {
         name: "giveup",
         usage: &["giveup [message]"],
-        help: "fails, and the innermost `try` makes no further attempt",
+        help: "fails, and the innermost `try` does not try again",
         details: "The message becomes $error.\n\nAs the kind of a failure: the script called `giveup`; \
                   only a `catch` continues after it.",
         examples: &[(
@@ -56,7 +56,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     Builtin {
         name: "defer",
         usage: &["defer D [message]"],
-        help: "fails, and the innermost `try` makes the same attempt again after D or half as long again",
+        help: "fails, and the innermost `try` repeats the same attempt after D to 1.5 · D",
         details: "For a resource that is not ready yet: `defer 30`, `defer 2 minutes \"the server is busy\"`.",
         examples: &[(
             "try for 5 seconds\ndefer 10 too early\ncatch\necho $error_kind\nend",
@@ -68,7 +68,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     Builtin {
         name: "exit",
         usage: &["exit [n]"],
-        help: "ends the script with that status; in a branch of `forall` or a stage of a pipeline, ends that",
+        help: "ends the script with that status; in a branch of `forall` or a stage of a pipeline, only the branch or stage",
         details: "As the kind of a failure: a command ended with a code other than 0, which is in \
                   $error_code. The meaning of the code depends on the command; often 1 is a negative \
                   answer and 2 a wrong use of the command. An enclosing `try` tries again.",

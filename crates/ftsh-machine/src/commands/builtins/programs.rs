@@ -23,7 +23,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     Builtin {
         name: "source",
         usage: &["source file"],
-        help: "runs another script here: its variables and functions stay",
+        help: "runs another script in this shell, which keeps its variables and functions",
         details: "",
         examples: &[("source /dev/stdin <<< 'n=1'\necho $n", "1\n")],
         arguments: Arguments::Whole,
@@ -49,14 +49,17 @@ fn exec(task: &Task, command: &Expanded) -> Result<CommandStart, Suspend> {
         return Err(in_finally("exec"));
     }
     if task.is_atomic() {
-        return Err(Suspend::builtin(Slug::ExecInAtomic, "exec can't stand in an atomic `try`"));
+        return Err(Suspend::builtin(
+            Slug::ExecInAtomic,
+            "exec is not possible in an atomic `try`",
+        ));
     }
     let is_strict = |frame: &Frame| match &frame.kind {
         FrameKind::Transaction(it) => matches!(it.kind, TransactionKind::NoLeftovers { .. }),
         _ => false,
     };
     if task.frames.iter().any(is_strict) {
-        return Err(Suspend::builtin(Slug::ExecInAtomic, "exec can't stand in `no leftovers`"));
+        return Err(Suspend::builtin(Slug::ExecInAtomic, "exec is not possible in `no leftovers`"));
     }
     Ok(CommandStart { last: true, ..CommandStart::new(program(task, command, args.to_vec())) })
 }

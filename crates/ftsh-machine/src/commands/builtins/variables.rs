@@ -34,7 +34,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     Builtin {
         name: "unset",
         usage: &["unset name"],
-        help: "forgets variables",
+        help: "removes variables",
         details: "",
         examples: &[("n=1\nunset n\necho ${n:-gone}", "gone\n")],
         arguments: Arguments::Split,

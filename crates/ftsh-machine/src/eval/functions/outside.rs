@@ -74,7 +74,7 @@ fn since_1970(number: Number) -> (i64, u32) {
 fn seconds(context: &mut FunctionContext) -> Result<Value, Suspend> {
     let text = context.text(0)?;
     let Some(length) = text.to_str().ok().and_then(duration::parse) else {
-        let message = format!("`{text}` is no length of time, like `90`, `5 min` or `1h30m`");
+        let message = format!("`{text}` is not a length of time, like `90`, `5 min` or `1h30m`");
         return Err(Suspend::expression(Slug::NotADuration, message));
     };
     let Ok(seconds) = i64::try_from(length.as_secs()) else {

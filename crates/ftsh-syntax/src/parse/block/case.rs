@@ -117,11 +117,11 @@ fn early_command(part: CasePart, commands: &[Command]) -> Option<SyntaxError> {
     }
     let is_comment = |it: &&Command| matches!(it.kind, CommandKind::Comment { .. });
     let command = commands.iter().find(|it| !is_comment(it))?;
-    let message = "a command stands before the first `when`";
+    let message = "a command comes before the first `when`";
     let error = SyntaxError::new(Slug::CaseForm, command.span, message);
     Some(error.hint(match pattern_of_sh(command) {
         Some(pattern) => {
-            hint!("patterns stand after `when`, without a parenthesis: `when {pattern}`")
+            hint!("patterns come after `when`, without a parenthesis: `when {pattern}`")
         }
         None => hint!("write `when a b` before the commands for `a` and `b`"),
     }))

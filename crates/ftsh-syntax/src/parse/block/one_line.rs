@@ -79,7 +79,7 @@ fn reads(redirect: &Redirect, name: &str) -> bool {
 
 /// Returns the error for a `--` that no single command follows, or without a structure before it.
 pub(super) fn no_command(span: Span) -> SyntaxError {
-    let message = "`--` stands between the head of a structure and one command";
+    let message = "`--` belongs between the head of a structure and one command";
     let error = SyntaxError::new(Slug::Unexpected, span, message);
     error.hint(hint!(
         "`try 3 times -- curl $url` needs no `end`; other structures have lines of their own"

@@ -37,14 +37,14 @@ error[other-shell]: there is no `fi` in ftsh
   = hint: every structure ends with `end`
 ");
     assert_snapshot!(rendered_errors("if $a == 5\nend\nif $a = 5\nend\nif $a != 5\nend\nwhile $a -lt 5\nend\nif $a > 5\nend"), @r"
-error[unknown-operator]: `=` is no operator here
+error[unknown-operator]: `=` is not an operator here
  --> t:3:4
   |
 3 | if $a = 5
   |    ^^^^^^
   = hint: write `$a == 5`
 
-error[unknown-operator]: `-lt` is no operator here
+error[unknown-operator]: `-lt` is not an operator here
  --> t:7:7
   |
 7 | while $a -lt 5
@@ -180,7 +180,7 @@ error[array]: unexpected `2`
   |
 5 | x=(1 2 3)
   |      ^ expected `)`
-  = hint: write `list a in x y`, `list add a z`, `${a[1]}` for the first element, and `$a` for all
+  = hint: parentheses do not make a list: write `list x in 1 2 3`
 
 error[unexpected]: unexpected `5`
  --> t:6:13

@@ -12,7 +12,7 @@ error[and-or]: unexpected `||`
   |
 1 | a || b
   |   ^^ expected the end of the command
-  = hint: a failure is handled by `try … catch … end`; a question is `if ! …`, which goes on in either case
+  = hint: a failure is handled by `try … catch … end`; a question is `if ! …`, which continues in either case
 
 error[and-or]: unexpected `&&`
  --> t:2:3
@@ -320,7 +320,7 @@ error[array]: unexpected `2`
   |
 1 | a=(1 2)
   |      ^ expected `)`
-  = hint: write `list a in x y`, `list add a z`, `${a[1]}` for the first element, and `$a` for all
+  = hint: parentheses do not make a list: write `list a in 1 2`
 
 error[array]: unexpected `)`
  --> t:2:4

@@ -12,7 +12,7 @@ fn only_one_value_makes_in_a_head() {
     assert_eq!(tidied("a|in  b;c;end|d"), "a | in b\n    c\nend | d\n");
     for command in ["in", "in a b", "in > f"] {
         let errors = rendered_errors(command);
-        assert!(errors.contains("this is no form of `in`"), "{command}: {errors}");
+        assert!(errors.contains("this is not a form of `in`"), "{command}: {errors}");
     }
     for command in ["./in a", "\"in\" a"] {
         let script = parse("t", command).unwrap_or_else(|errors| panic!("{command}: {errors:?}"));
@@ -20,7 +20,7 @@ fn only_one_value_makes_in_a_head() {
     }
     assert!(parse("t", "function in; a; end\nin build").is_ok(), "a function takes precedence");
     let errors = rendered_errors("in my files\n    a\nend");
-    assert!(errors.contains("one directory stands after `in`"), "{errors}");
+    assert!(errors.contains("one directory comes after `in`"), "{errors}");
     let errors = rendered_errors("in a\n    b\n");
     assert!(errors.contains("this `in` has no `end`"), "{errors}");
 }
@@ -57,7 +57,7 @@ fn parts_of_blocks_have_an_order() {
         ("in a\n  b\ncatch\n  c\ncatch\n  d\nend", "a `in` has only one `catch`"),
         ("function f\n  b\nfinally\nfinally\nend", "a `function` has only one `finally`"),
         ("if true\n  b\ncatch\n  c\nend", "`catch` without `try`"),
-        ("for x in a\n  b\ncatch\n  break\nend", "`break` stands outside of a loop"),
+        ("for x in a\n  b\ncatch\n  break\nend", "`break` is outside of a loop"),
         ("for x in a\n  b\nfinally\n  return\nend", "`return` can't leave a `finally`"),
     ] {
         let errors = rendered_errors(text);
@@ -102,10 +102,10 @@ fn one_line_has_one_command() {
         ("if $x == 1 -- a", "unexpected `--`"),
         ("while true -- a", "this `while` has no `end`"),
         ("function f -- a", "`--`"),
-        ("try 3 times -- for x in a\n  b\nend", "`--` stands between"),
-        ("try 3 times -- a | while read x\n  b\nend", "`--` stands between"),
-        ("a | try 3 times -- b", "`--` stands between"),
-        ("try 3 times -- end", "`--` stands between"),
+        ("try 3 times -- for x in a\n  b\nend", "`--` belongs between"),
+        ("try 3 times -- a | while read x\n  b\nend", "`--` belongs between"),
+        ("a | try 3 times -- b", "`--` belongs between"),
+        ("try 3 times -- end", "`--` belongs between"),
         ("for x in a b -- echo $x > $x.txt", "outside of `$x`"),
     ] {
         let errors = rendered_errors(text);

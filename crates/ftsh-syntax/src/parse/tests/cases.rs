@@ -32,12 +32,12 @@ case a b | case c
 #[test]
 fn mistakes_are_explained() {
     assert_snapshot!(rendered_errors("case $x\n  a) b ;;\nwhen c | d\nelse\nwhen e\nend"), @"
-error[case-form]: a command stands before the first `when`
+error[case-form]: a command comes before the first `when`
  --> t:2:3
   |
 2 |   a) b ;;
   |   ^^^^
-  = hint: patterns stand after `when`, without a parenthesis: `when a`
+  = hint: patterns come after `when`, without a parenthesis: `when a`
 
 error[case-form]: `when` takes patterns, not a pipeline
  --> t:3:1

@@ -89,10 +89,10 @@ if $x == a b
 error[unexpected]: unexpected `b`
   = hint: a text with spaces has quotes: `"a b"`
 if $x -eq 5
-error[unknown-operator]: `-eq` is no operator here
+error[unknown-operator]: `-eq` is not an operator here
   = hint: write `$x .eql. 5`
 if x = 5
-error[unknown-operator]: `=` is no operator here
+error[unknown-operator]: `=` is not an operator here
   = hint: write `x == 5`
 if x=5
 error[command-as-condition]: `==` needs spaces on both sides
@@ -104,7 +104,7 @@ if $x==3
 error[command-as-condition]: `==` needs spaces on both sides
   = hint: write `$x == 3`
 if -f x
-error[command-as-condition]: `-f` is no test of a file here
+error[command-as-condition]: `-f` is not a test of a file here
   = hint: write `.isfile. x`
 if load > 5
 error[command-as-condition]: `>` could compare two numbers or redirect a command
@@ -134,11 +134,11 @@ if true {
 error[unexpected]: unexpected `{`
   = hint: a block begins on the line after its head, or after a `;`, and ends with `end`
 if $x in a b
-error[command-as-condition]: `in` is no operator
+error[command-as-condition]: `in` is not an operator
   = hint: write `case $x`, a line `when a b`, the commands, and `end`
 if [[ $s == a* ]]
 error[command-as-condition]: there is no `[[` in ftsh
-  = hint: a pattern stands behind `when`: `case $s`, and then `when a*`
+  = hint: a pattern comes after `when`: `case $s`, and then `when a*`
 if [[ $s == a ]]
 error[command-as-condition]: there is no `[[` in ftsh
   = hint: write `if $s == a`
@@ -204,14 +204,14 @@ error[command-substitution]: this `$(` has no `)`
   |
 1 | echo $(a
   |      ^^^
-  = hint: write `$(command)`; a `)` that ends nothing stands in quotes
-error[arithmetic]: this is no calculation of `$((…))`
+  = hint: write `$(command)`; a `)` that closes nothing needs quotes
+error[arithmetic]: this is not a calculation of `$((…))`
  --> t:1:6
   |
 1 | echo $((1 ** 2))
   |      ^^^^^^^^^^^
   = hint: calculate with numbers, names, calls and parentheses, `$((2 * n + 1))`; a power is `x=2 .pow. $n`
-error[arithmetic]: this is no calculation of `$((…))`
+error[arithmetic]: this is not a calculation of `$((…))`
  --> t:1:6
   |
 1 | echo $((n++))
@@ -234,7 +234,7 @@ error[unclosed-here-document]: unterminated here-document
   |
 1 | x=$(cat <<E
   |         ^^^ no line `E` follows
-  = hint: the last line must be the delimiter alone; after `<<-E` spaces may stand before it
+  = hint: the last line must be the delimiter alone; after `<<-E` spaces may come before it
 error[missing-end]: this `if` has no `end`
  --> t:1:5
   |

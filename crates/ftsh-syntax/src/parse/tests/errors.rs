@@ -154,7 +154,7 @@ error[unknown-operator]: unknown operator `.exist.`
   |    ^^^^^^^
   = hint: did you mean `.exists.`?
 
-error[unknown-operator]: `eq` is no operator here
+error[unknown-operator]: `eq` is not an operator here
  --> t:3:4
   |
 3 | if $x eq 5
@@ -256,7 +256,7 @@ error[and-or]: unexpected `||`
   |
 2 |   a || b
   |     ^^ expected the end of the command
-  = hint: a failure is handled by `try … catch … end`; a question is `if ! …`, which goes on in either case
+  = hint: a failure is handled by `try … catch … end`; a question is `if ! …`, which continues in either case
 
 error[command-substitution]: backquotes don't run commands
  --> t:4:6

@@ -41,7 +41,7 @@ error[and-or]: unexpected `||`
   |
 1 | a || cat <<E
   |   ^^ expected the end of the command
-  = hint: a failure is handled by `try … catch … end`; a question is `if ! …`, which goes on in either case
+  = hint: a failure is handled by `try … catch … end`; a question is `if ! …`, which continues in either case
 
 error[special-variable]: there is no `$?`: a failure ends the group
  --> t:4:5
@@ -67,7 +67,7 @@ error[unclosed-here-document]: unterminated here-document
   |
 2 |   cat <<EOF
   |       ^^^^^ no line `EOF` follows
-  = hint: the last line must be the delimiter alone; after `<<-EOF` spaces may stand before it
+  = hint: the last line must be the delimiter alone; after `<<-EOF` spaces may come before it
 ");
     assert_snapshot!(rendered_errors("cat <<-EOF\n\ta\n\n  b\n\tEOF\n"), @"
 error[indented-here-document]: this line has less indentation than the last one, `EOF`

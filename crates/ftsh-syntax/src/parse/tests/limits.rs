@@ -20,7 +20,7 @@ fn only_a_time_makes_limit_a_head() {
     }
     for command in ["limit", "limit 5", "limit a", "limit 5 min x"] {
         let errors = rendered_errors(command);
-        assert!(errors.contains("this is no form of `limit`"), "{command}: {errors}");
+        assert!(errors.contains("this is not a form of `limit`"), "{command}: {errors}");
     }
     for command in ["./limit 5 min", "\"limit\" 5 min"] {
         assert!(matches!(first(command), CommandKind::Pipeline(_)), "{command}");
@@ -49,10 +49,10 @@ fn signals_have_names() {
     );
     assert_eq!(tidied("try signal \"INT\"; a; end"), "try signal \"INT\"\n    a\nend\n");
     for (text, message) in [
-        ("try signal int", "`int` is no signal that `signal` can send"),
+        ("try signal int", "`int` is not a signal that `signal` can send"),
         ("try signal int", "did you mean `signal INT`?"),
         ("try signal STOP", "the signals are TERM, INT, HUP,"),
-        ("limit 5 s signal 9", "`9` is no signal that `signal` can send"),
+        ("limit 5 s signal 9", "`9` is not a signal that `signal` can send"),
         ("try 3 times signal", "expected the name of a signal after `signal`"),
         ("try signal every 5 s", "expected the name of a signal after `signal`"),
         ("try 2 times signal INT signal INT", "`signal` is given twice"),
@@ -65,6 +65,6 @@ fn signals_have_names() {
 #[test]
 fn the_missing_time_of_a_limit_is_explained() {
     let errors = rendered_errors("limit 5\n    a\nend");
-    assert!(errors.contains("`limit 5 minutes` stands alone on its line"), "{errors}");
+    assert!(errors.contains("`limit 5 minutes` must be alone on its line"), "{errors}");
     assert_eq!(errors.matches("error[").count(), 1, "{errors}");
 }

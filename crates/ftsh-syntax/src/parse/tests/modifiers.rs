@@ -34,7 +34,7 @@ fn modifiers_stand_before_a_command() {
 fn other_forms_are_refused_and_quotes_make_programs() {
     for text in ["accept lp", "accept", "accept -h x", "keep", "keep > f", "accept $n x"] {
         let errors = parse("script", text).expect_err(text).errors;
-        assert!(errors[0].message.starts_with("this is no form of"), "{text}");
+        assert!(errors[0].message.starts_with("this is not a form of"), "{text}");
     }
     for text in ["'accept' 24 x", "./accept 24 x", "\"keep\" x", "function keep\nend\nkeep x"] {
         let simple = text.rsplit('\n').next().expect("a line");
@@ -54,13 +54,13 @@ fn mistakes_are_explained() {
     for (text, message) in [
         ("accept 24", "the command after `accept` is missing"),
         ("accept 24 > f", "the command after `accept` is missing"),
-        ("accept 24, 3 rsync", "a status is missing beside a comma"),
+        ("accept 24, 3 rsync", "a status is missing next to a comma"),
         ("accept 256 rsync", "a status is a number from 0 to 255"),
-        ("accept 1 A=1 rsync", "an assignment stands after `accept`"),
-        ("keep x=1", "an assignment stands after `keep`"),
-        ("keep exec server", "`exec` stands after `keep`"),
-        ("keep try 3 times", "`try` stands after `keep`"),
-        ("accept 1 break", "`break` stands after `accept`"),
+        ("accept 1 A=1 rsync", "an assignment comes after `accept`"),
+        ("keep x=1", "an assignment comes after `keep`"),
+        ("keep exec server", "`exec` comes after `keep`"),
+        ("keep try 3 times", "`try` comes after `keep`"),
+        ("accept 1 break", "`break` comes after `accept`"),
     ] {
         let errors = parse("script", text).expect_err(text);
         let all = format!("{errors:?}");

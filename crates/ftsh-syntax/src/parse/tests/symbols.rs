@@ -187,9 +187,9 @@ error[misplaced-symbol]: unexpected `+`
   |
 1 | if (1)+ 2
   |       ^ expected `)`
-  = hint: a symbol stands between two values, with spaces around it: `$a + $b`
+  = hint: a symbol is written between two values, with spaces around it: `$a + $b`
 
-error[unknown-operator]: `=` is no operator here
+error[unknown-operator]: `=` is not an operator here
  --> t:1:4
   |
 1 | if $a = $b

@@ -285,7 +285,7 @@ error[not-a-duration]: expected a duration, like `5 minutes`
   = hint: `atomic` makes each attempt all or nothing: `try 3 times atomic`
 ");
     assert_snapshot!(rendered_errors("try atomic; forall x in a; exec ls; end; end"), @"
-error[exec-in-atomic]: `exec` can't stand in an atomic `try`
+error[exec-in-atomic]: `exec` is not possible in an atomic `try`
  --> t:1:28
   |
 1 | try atomic; forall x in a; exec ls; end; end
