@@ -111,7 +111,11 @@ fn explain_prints_a_paragraph() {
     for slug in ["subshell", "error[subshell]"] {
         let explained = Ftsh::new().args(["--explain", slug]).success();
         let text = explained.text();
-        assert!(text.starts_with("error[subshell]: Parentheses start no subshell.\n\n  (cd /tmp)"));
+        assert!(
+            text.starts_with(
+                "error[subshell]: Parentheses do not start a subshell.\n\n  (cd /tmp)"
+            )
+        );
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
     let listed = Ftsh::new().arg("--explain").success().text();
