@@ -96,7 +96,7 @@ pub const STATUS: [(&str, &str); 9] = [
     ),
     (
         "75",
-        "another run holds the lock or the journal; or a failure was deferred, refused or of an engine",
+        "another run holds the lock or the journal; or a failure was deferred or refused, or an engine failed",
     ),
     ("1", "any other failure"),
     (
