@@ -15,7 +15,7 @@
 
   // Places where a command begins, and where a word ends.
   const LINE = '(?:^|[;|])[ \\t]*(?:try|limit|for(?:any|all)?|in)[ \\t][^;\\n]*[ \\t]--';
-  const START = `(?:^|[;|]|(?<=${LINE})(?=[ \\t]))[ \\t]*`;
+  const START = `(?:(?<!\\\\\\r?\\n)^|[;|]|(?<=${LINE})(?=[ \\t]))[ \\t]*`;
   const END = '(?![^\\s;|<>&])';
   // Words between the variable and the list of a loop.
   const INPUT = 'in|from\\s+input|(?<=from\\s+input\\s+)by';
