@@ -33,7 +33,7 @@ const VARIABLES: [(&str, &str); 23] = [
     ("error_command", "the command that failed"),
     ("error_line", "the line of the command that failed"),
     ("error_output", "the end of the failed command's standard error"),
-    ("status", "after a command with `accept`, the status that the command ended with"),
+    ("status", "after a command with `accept`, its exit status"),
     ("failed", "the words of the `forall` whose branches failed, as a list"),
     ("failed_errors", "what failed for each word of `$failed`, as a list in the same order"),
     ("succeeded", "the words of the `forall` whose branches succeeded, as a list"),

@@ -23,18 +23,18 @@ const TOPICS: [Topic; 5] = [
         forms: &["try [for] LIMIT [or LIMIT] [CLAUSE ...] -- COMMAND [ARGUMENT ...]"],
         about: "Runs a command until it succeeds. A LIMIT is a number of attempts (5 times) or a time \
                 (10 min). Between attempts there is a growing, random delay. Each attempt reads the \
-                same standard input, and nothing that a failed attempt started stays.",
+                same standard input, and no process of a failed attempt is left.",
         examples: &[
             "try 5 times -- curl -fsSO https://example.org/file",
             "try for 10 min or 5 times each 1 min backoff full -- rsync -a src backup:",
-            "try for 1 hour while '$error_code .eql. 75' -- sendmail -q",
+            "try for 1 hour while '$error_code == 75' -- sendmail -q",
         ],
     },
     Topic {
         head: "limit",
         forms: &["limit TIME [signal NAME] -- COMMAND [ARGUMENT ...]"],
-        about: "Runs a command once and ends it, with all that it started, when the time is over. The \
-                status is 124 then.",
+        about: "Runs a command once, and kills it with all its processes when the time is over. The \
+                status is then 124.",
         examples: &["limit 5 min -- make check"],
     },
     Topic {
@@ -43,8 +43,8 @@ const TOPICS: [Topic; 5] = [
             "forany [NAME] in WORD ... [CLAUSE ...] -- COMMAND [ARGUMENT ...]",
             "forany [NAME] from input [by SEPARATOR] [CLAUSE ...] -- COMMAND [ARGUMENT ...]",
         ],
-        about: "Runs a command with one word after the other until one succeeds, beginning anywhere. \
-                {} in an argument is the word.",
+        about: "Runs a command with one item after the other until one succeeds. The first item is \
+                random. {} in an argument is the item.",
         examples: &["forany in mirror1 mirror2 hedge after 2 s -- curl -fsSO https://{}/file"],
     },
     Topic {
@@ -53,10 +53,10 @@ const TOPICS: [Topic; 5] = [
             "forall [NAME] in WORD ... [CLAUSE ...] -- COMMAND [ARGUMENT ...]",
             "forall [NAME] from input [by SEPARATOR] [CLAUSE ...] -- COMMAND [ARGUMENT ...]",
         ],
-        about: "Runs a command with each word, at once. {} in an argument is the word, {NAME} that of \
-                the loop with this variable, which the command has in its environment. Without either \
-                the word is the last argument. {{}} is a literal {}. {slot} is the number of the branch \
-                among those that run, from 1. A list ends at the first clause or head.",
+        about: "Runs a command with all items at the same time. {} in an argument is the item, and \
+                {NAME} that of the loop with this variable, which the command finds in its environment. \
+                Otherwise the item is the last argument. {{}} is a literal {}. {slot} is the number of \
+                the branch, from 1. A list ends at the first clause or head.",
         examples: &[
             "forall in host1 host2 host3 keep going -- ssh {} uptime",
             "forall from input once in done.txt at most 4 -- ./train.sh {} {slot}",
@@ -66,8 +66,8 @@ const TOPICS: [Topic; 5] = [
     Topic {
         head: "on",
         forms: &["on ENGINE [OPTION ...] [CLAUSE ...] -- COMMAND [ARGUMENT ...]"],
-        about: "Runs a command on another machine. After `forall … ` it is a clause, by which each \
-                branch runs elsewhere.",
+        about: "Runs a command on another machine. As a clause of `forall`, `on` runs each branch on \
+                another machine.",
         examples: &[
             "on slurm --mem=4G retry lost 3 times -- ./simulate 17",
             "on ssh host1 'host2*4' -- make test",
@@ -110,7 +110,7 @@ pub(super) fn text(head: &str) -> Option<String> {
     }
     Some(
         text + "\nWrite options of ftsh before the first head. Several heads nest from left to right.\n\
-            `ftsh -p` before the line prints the script that the line stands for.\n",
+            `ftsh -p` before the line prints the line as a part of a script.\n",
     )
 }
 
