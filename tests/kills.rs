@@ -33,7 +33,8 @@ const OPTIONS: [&[&str]; 8] = [
 ];
 
 /// Commands that do not end, started by the event loop or by workers, with daemons.
-const SCRIPTS: [&str; 6] = [
+const SCRIPTS: [&str; 7] = [
+    "with sh -c '(setsid sleep 60 &); sleep 60'; sh -c 'sleep 60'; end",
     "sleep 60; sh -c 'sleep 60'",
     "sh -c 'setsid sleep 60 & sleep 60'",
     "forall i in 1 .to. 12; sh -c '(setsid sleep 60 &); sleep 60' > out.$i; end",

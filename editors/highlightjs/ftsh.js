@@ -140,11 +140,11 @@
         contains: [{ className: 'keyword', begin: whole('args') }, ...parts],
       },
       {
-        begin: `${START}(?=(?:accept[ \\t]+\\d[\\d,]*|keep)[ \\t]+[^\\s;|<>&#])`,
+        begin: `${START}(?=(?:accept[ \\t]+\\d[\\d,]*|keep|with)[ \\t]+[^\\s;|<>&#])`,
         // highlight.js tests an end without the text before it.
-        end: /(?![ \t]|accept[ \t]+\d|keep[ \t]|\d[\d,]*[ \t])/,
+        end: /(?![ \t]|accept[ \t]+\d|(?:keep|with)[ \t]|\d[\d,]*[ \t])/,
         contains: [
-          { className: 'keyword', begin: whole('accept|keep') },
+          { className: 'keyword', begin: whole('accept|keep|with') },
           { className: 'type', begin: /\d[\d,]*/ },
         ],
       },

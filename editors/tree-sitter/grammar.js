@@ -72,7 +72,7 @@ module.exports = grammar({
 
     // ---- Structures
 
-    _structure: ($) => choice($.try, $.within, $.in, $.if, $.case, $.while, $.for),
+    _structure: ($) => choice($.try, $.within, $.in, $.with, $.if, $.case, $.while, $.for),
     _close: ($) => seq('end', repeat($.redirection)),
 
     try: ($) =>
@@ -89,6 +89,7 @@ module.exports = grammar({
         repeat(choice($._watch_clause, seq('signal', $._expression))),
         choice($._line_form, seq($.block, $._handled)),
       ),
+    with: ($) => seq('with', $._pipeline, $.block, $._handled),
     in: ($) => seq('in', $._expression, choice($._line_form, seq($.block, $._handled))),
     // A structure around one command, on one line.
     _line_form: ($) => seq('--', choice($.assignment, $._pipeline)),

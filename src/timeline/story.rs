@@ -110,9 +110,10 @@ impl Timeline {
         }
         let label = match &record.event {
             _ if parent.is_none() => record.file.to_string(),
-            LogEvent::Iteration { kind: "forall" | "forany", name, value } => {
+            LogEvent::Iteration { kind: "forall" | "forany" | "with", name, value } => {
                 format!("{name}={value}")
             }
+            _ if !record.around.is_stage => format!("group, line {}", record.line),
             LogEvent::CommandStarted(text) => format!("| {text}"),
             _ => format!("stage, line {}", record.line),
         };

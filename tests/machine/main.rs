@@ -36,6 +36,7 @@ mod suspending;
 mod trying;
 mod usual;
 mod watching;
+mod with;
 
 use std::time::Duration;
 

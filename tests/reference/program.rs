@@ -261,10 +261,12 @@ impl Random {
 
     fn structure(&mut self, depth: u32) -> Command {
         match self.rng.random_range(0..24) {
+            22 if self.rng.random_bool(0.5) => Command::With(self.block(depth)),
             22 => Command::In(self.block(depth)),
             23 => {
                 let name = self.name();
-                let inside = match self.rng.random_range(0..4) {
+                let inside = match self.rng.random_range(0..5) {
+                    4 => Command::With(self.block(depth)),
                     0 => Command::In(self.block(depth)),
                     1 => Command::ForAny(name, self.list(), false, self.body(&[true], depth)),
                     // A redirection is around all parts.

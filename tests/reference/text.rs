@@ -119,6 +119,7 @@ pub(super) fn command(one: &Command) -> String {
             )
         }
         Command::In(body) => format!("in $top/{DIRECTORY}\n{}end", block(body)),
+        Command::With(body) => format!("with sleep 1000\n{}end", block(body)),
         Command::Line(name, words, printed) => {
             format!("limit 1 hour -- for {name} in{} -- echo{}", list(words), list(printed))
         }

@@ -72,6 +72,8 @@ pub(super) enum Command {
     Limit(Block, Option<Block>),
     /// `in`
     In(Block),
+    /// `with` a command that sleeps.
+    With(Block),
     /// A structure with `catch` and `finally`.
     Handled(Box<Command>, Option<Block>, Option<Block>),
     /// `limit 1 hour -- for name in words -- echo words`

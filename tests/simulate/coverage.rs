@@ -20,7 +20,7 @@ const CONSTRUCTS: &str = "
     grouped grouped-in-order tagged
     accept keep
     list list-add ${l[@]} ${l[1]} ${l[2..]}
-    parameters in lines one-line try limit structure-catches function-catches catch finally try-for try-for-joined try-times try-every try-each try-usual try-stalled try-memory try-backoff try-while
+    parameters in with lines one-line try limit structure-catches function-catches catch finally try-for try-for-joined try-times try-every try-each try-usual try-stalled try-memory try-backoff try-while
     try-atomic try-atomic-in loop-atomic-in from-input from-input-by try-same-input try-signal try-through channel channel-at-most channel-rate channel-budget channel-breaker
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
@@ -107,11 +107,8 @@ impl Walk<'_> {
             CommandKind::Use(_) => _ = self.found.insert("use".into()),
             CommandKind::Pipeline(pipeline) => self.pipeline(pipeline),
             CommandKind::Assign { value, local, exported, .. } => {
-                for (name, is) in [("local", *local), ("export-expression", *exported)] {
-                    if is {
-                        self.is(name);
-                    }
-                }
+                self.flag("local", *local);
+                self.flag("export-expression", *exported);
                 self.is(if value.is_some() { "assignment" } else { "unassigned" });
                 self.expressions(value);
             }
@@ -143,6 +140,10 @@ impl Walk<'_> {
                 let is_in = matches!(command.kind, CommandKind::In { .. });
                 self.is(if is_in { "in" } else { "while" });
                 self.expression(head);
+                self.block(body);
+            }
+            CommandKind::With { companion, body } => {
+                self.part("with", companion);
                 self.block(body);
             }
             CommandKind::For(it) => self.looping(it),
@@ -179,9 +180,7 @@ impl Walk<'_> {
     }
 
     fn looping(&mut self, For { kind, list, input, body, usual, atomic_in, .. }: &For) {
-        if usual.is_some() {
-            self.is("hedge-usual");
-        }
+        self.flag("hedge-usual", usual.is_some());
         match kind {
             ForKind::Each => self.is("for"),
             ForKind::Any(ForAnyClauses { in_order, hedge_after, at_most }) => {
@@ -216,12 +215,8 @@ impl Walk<'_> {
                     Some(OutputMode::Tagged) => self.is("tagged"),
                     None => {}
                 }
-                if *keep_going {
-                    self.is("keep-going");
-                }
-                if *finish_running {
-                    self.is("finish-running");
-                }
+                self.flag("keep-going", *keep_going);
+                self.flag("finish-running", *finish_running);
                 self.clause("while-free", while_free.as_ref().map(|size| &size.amount));
                 self.clause("while-load", while_load.as_ref());
                 self.clause("once-in", once_in.as_ref());
@@ -231,9 +226,7 @@ impl Walk<'_> {
             self.is("from-input");
             self.clause("from-input-by", input.by.as_ref());
         }
-        if !atomic_in.is_empty() {
-            self.is("loop-atomic-in");
-        }
+        self.flag("loop-atomic-in", !atomic_in.is_empty());
         self.expressions(list);
         self.expressions(atomic_in);
         self.block(body);
@@ -275,25 +268,21 @@ impl Walk<'_> {
             self.is(if atomic_in.is_empty() { "try-atomic" } else { "try-atomic-in" });
         }
         self.expressions(atomic_in);
-        same_input.then(|| self.is("try-same-input"));
-        no_leftovers.then(|| self.is("try-no-leftovers"));
+        self.flag("try-same-input", *same_input);
+        self.flag("try-no-leftovers", *no_leftovers);
         if let Some(Duration::Whole(_)) = time {
             self.is("try-for-joined");
         }
         self.length("try-for", time.as_ref());
         self.length("try-every", every.as_ref());
         self.length("try-each", each.as_ref());
-        if usual.is_some() {
-            self.is("try-usual");
-        }
+        self.flag("try-usual", usual.is_some());
         self.length("try-stalled", stalled.as_ref());
         self.clause("try-memory", memory.as_ref().map(|size| &size.amount));
         self.clause("try-times", times.as_ref());
         self.clause("try-while", condition.as_ref());
         self.clause("try-signal", signal.as_ref());
-        if through.is_some() {
-            self.is("try-through");
-        }
+        self.flag("try-through", through.is_some());
         if let Some(BackoffClause { kind, clauses, .. }) = backoff {
             let Clauses { from, to, by, jitter } = clauses;
             self.is("try-backoff");
@@ -309,6 +298,12 @@ impl Walk<'_> {
         }
         if let Some((_, finally)) = finally {
             self.part("finally", finally);
+        }
+    }
+
+    fn flag(&mut self, name: &str, is: bool) {
+        if is {
+            self.is(name);
         }
     }
 
@@ -331,13 +326,9 @@ impl Walk<'_> {
     }
 
     fn pipeline(&mut self, Pipeline { stages }: &Pipeline) {
-        if stages.len() > 1 {
-            self.is("pipeline");
-        }
+        self.flag("pipeline", stages.len() > 1);
         for stage in stages {
-            if stage.pipe_errors {
-                self.is("|&");
-            }
+            self.flag("|&", stage.pipe_errors);
             match &stage.kind {
                 StageKind::Simple(simple) => self.simple(simple),
                 StageKind::Structure(block) => {
@@ -353,9 +344,7 @@ impl Walk<'_> {
         for modifier in modifiers {
             self.is(modifier.kind.name());
         }
-        if !assignments.is_empty() {
-            self.is("environment");
-        }
+        self.flag("environment", !assignments.is_empty());
         match words.first().map(|word| word.parts.as_slice()) {
             Some([WordPart::Bare(name)]) if builtins::named(name).is_some() => self.is(name),
             Some([WordPart::Bare(name)]) if self.is_function(name) => self.is("call"),

@@ -188,7 +188,8 @@ impl<'a> CompletionContext<'a> {
         let mut plain =
             words.iter().filter(|(_, role)| !matches!(role, Role::Assignment(_) | Role::Symbol));
         let mut plain = plain.by_ref().skip_while(|(word, role)| {
-            *role == Role::Keyword && MODIFIERS.contains(word) || *role == Role::Clause
+            *role == Role::Keyword && (MODIFIERS.contains(word) || *word == "with")
+                || *role == Role::Clause
         });
         let Some(&(head, role)) = plain.next() else {
             // `name=./fi`

@@ -365,11 +365,15 @@ impl<'t> TokenScanner<'t> {
         }
     }
 
-    /// Returns true for a `case` or `in` with a value, a `when` inside of a `case`, and a `limit` before a
+    /// Returns true for a `case` or `in` with a value, a `with` before a command, a `when` inside of a `case`, and a `limit` before a
     /// duration.
     fn has_form(&self, word: &str) -> bool {
         let is_case = |head: &usize| &self.text[self.found.all[*head].range.clone()] == "case";
         match word {
+            "with" => {
+                let rest = self.rest()[word.len()..].trim_start_matches([' ', '\t']);
+                !self.ends_after(word) && !rest.starts_with(['<', '>', '|', '&', '-'])
+            }
             "case" | "in" => !self.ends_after(word),
             "limit" => {
                 let rest = &self.rest()[word.len()..];
@@ -469,8 +473,11 @@ impl<'t> TokenScanner<'t> {
             _ => {}
         }
         self.head = Some(word).filter(|word| *word != "when");
-        // The rest of `else if …` follows.
-        self.at_start = false;
+        // The rest of `else if …` follows; after `with`, a command.
+        self.at_start = word == "with";
+        if self.at_start {
+            self.head = None;
+        }
         Role::Keyword
     }
 

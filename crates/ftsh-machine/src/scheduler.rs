@@ -147,6 +147,8 @@ pub(crate) enum Timer {
     Wake(TaskId),
     /// Start of the next alternative of a hedged `forany` in this task.
     Hedge(TaskId),
+    /// Start of the group of a `with` in this task.
+    Group(TaskId),
     /// Check of the resources for the next branch of a `forall` in this task.
     Gate(TaskId),
     /// End of the time that a scope has after the signal of `signal NAME`, before SIGTERM.

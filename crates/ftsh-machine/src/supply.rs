@@ -199,7 +199,7 @@ pub(crate) fn words_came(task: &mut Task, result: Result<Reply, Refusal>) -> Opt
 fn incoming(join: Option<&mut JoinFrame>) -> Option<&mut Items> {
     match &mut join?.kind {
         JoinKind::Branches { tally, .. } => Some(tally.items()),
-        JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
+        JoinKind::Hedge(_) | JoinKind::Beside(_) | JoinKind::Stages(_) => None,
     }
 }
 
@@ -248,7 +248,7 @@ impl Tasks {
         let (parent, _) = task.parent?;
         match &mut self.get_mut(parent)?.top_join()?.kind {
             JoinKind::Branches { tally, .. } => Some(tally),
-            JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
+            JoinKind::Hedge(_) | JoinKind::Beside(_) | JoinKind::Stages(_) => None,
         }
     }
 }

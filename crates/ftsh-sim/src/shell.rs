@@ -403,6 +403,9 @@ impl Shell {
         }
         let (scope, started) = (run.scope, world.now());
         let is_program = matches!(run.action, Action::Program { .. });
+        if is_program {
+            self.events.push_back(Event::Spawned { process, pid: 0 });
+        }
         let run = Some(run);
         let running = SimulatedProcess { scope, name, started, is_program, run, model };
         self.processes.insert(process, running);

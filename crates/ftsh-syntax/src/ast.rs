@@ -110,6 +110,7 @@ impl Command {
             CommandKind::While { body, .. }
             | CommandKind::In { body, .. }
             | CommandKind::Function { body, .. } => vec![body],
+            CommandKind::With { companion, body } => vec![companion, body],
             CommandKind::For(details) => vec![&details.body],
             CommandKind::Try(details) => {
                 let after = details.catch.iter().chain(&details.finally).map(|(_, block)| block);
@@ -179,6 +180,13 @@ pub enum CommandKind {
         /// Directory of the body.
         directory: Expr,
         /// Body, after which the directory is the one before.
+        body: Block,
+    },
+    /// `with command … end`.
+    With {
+        /// Pipeline beside the body.
+        companion: Block,
+        /// Body, at whose end the companion is ended.
         body: Block,
     },
     /// `function name … end`.

@@ -250,6 +250,15 @@ impl Printer {
                 self.keyword("in", Some(directory));
                 tasks.push(PrintTask::Commands(&body.commands));
             }
+            CommandKind::With { companion, body } => {
+                self.text.push_str("with ");
+                if let [Command { kind: CommandKind::Pipeline(pipeline), .. }] =
+                    &companion.commands[..]
+                {
+                    self.stages(&pipeline.stages, tasks);
+                }
+                tasks.push(PrintTask::Commands(&body.commands));
+            }
             CommandKind::Function { name, body, .. } => {
                 self.text.push_str("function ");
                 self.text.push_str(name);

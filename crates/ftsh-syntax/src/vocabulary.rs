@@ -6,8 +6,8 @@ use super::clauses;
 use super::engine::EngineId;
 
 /// Keywords that begin a structure.
-pub const HEADS: [&str; 10] =
-    ["try", "limit", "in", "if", "case", "while", "for", "forany", "forall", "function"];
+pub const HEADS: [&str; 11] =
+    ["try", "limit", "in", "with", "if", "case", "while", "for", "forany", "forall", "function"];
 
 /// Keywords: words with a meaning at the start of a command. A program of this name must be quoted
 /// there.
@@ -18,7 +18,7 @@ pub const KEYWORDS: [&str; 12] = [
 
 /// Words that begin structures and their parts in one form only, and are commands otherwise. A
 /// script's function of the same name takes precedence.
-pub const FORMS: [&str; 4] = ["case", "when", "limit", "in"];
+pub const FORMS: [&str; 5] = ["case", "when", "limit", "in", "with"];
 
 /// Words with a meaning alone on their line. A script's function of the same name takes precedence.
 pub const ALONE: [&str; 3] = ["break", "continue", "finally"];

@@ -5,6 +5,7 @@
 (for "for" @keyword)
 (while "while" @keyword)
 (in "in" @keyword)
+(with "with" @keyword)
 (jump) @keyword
 (prefix ["accept" "keep"] @keyword (statuses)? @type)
 

@@ -106,7 +106,7 @@ exe 'syn region ftshArgs matchgroup=ftshKeyword start=@args\ze\s\+[A-Za-z_"''-]@
 exe 'syn region ftshList matchgroup=ftshKeyword start="list\ze\s\+\%(add\s\+\h\|\h\w*\s\+in\%([ \t\r;]\|$\)\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshCounting,ftshListWord'
 exe 'syn region ftshUse matchgroup=ftshKeyword start="use\ze\s\+[^ \t;|<>&]\+\s*\%([;#]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshParts'
 " Words before a command.
-syn match ftshModifier "keep\ze[ \t]\+[^ \t;|<>&#]"
+syn match ftshModifier "\%(keep\|with\)\ze[ \t]\+[^ \t;|<>&#]"
 syn match ftshModifier "accept\ze[ \t]\+\d[0-9,]*\%([ \t;|<>&]\|$\)" nextgroup=ftshStatuses skipwhite
 syn match ftshStatuses contained "\d[0-9,]*"
 syn cluster ftshHeads contains=ftshModifier,ftshCommand,ftshAssignment,ftshBuiltin,ftshAlone,ftshTry,ftshFor,ftshForAny,ftshForAll,ftshCondition,ftshPlainHead,ftshChannel,ftshList,ftshArgs,ftshUse

@@ -206,6 +206,7 @@ fn nth_try<'b>(block: &'b mut Block, before: &mut usize) -> Option<&'b mut Try> 
             CommandKind::While { body, .. }
             | CommandKind::In { body, .. }
             | CommandKind::Function { body, .. } => vec![body],
+            CommandKind::With { companion, body } => vec![companion, body],
             CommandKind::For(details) => vec![&mut details.body],
             CommandKind::Pipeline(pipeline) => {
                 let stages = pipeline.stages.iter_mut();

@@ -77,6 +77,10 @@ impl<'s> CommandWalk<'s> {
                 self.expr(directory);
                 self.block(body);
             }
+            CommandKind::With { companion, body } => {
+                self.block(companion);
+                self.block(body);
+            }
             CommandKind::For(details) => {
                 details.list.iter().for_each(|it| self.expr(it));
                 self.block(&details.body);

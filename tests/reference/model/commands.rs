@@ -150,6 +150,7 @@ impl Model<'_> {
                 self.is_inside = before;
                 result
             }
+            Command::With(body) => self.block(body),
             Command::Line(name, words, printed) => {
                 let body = vec![Command::Echo(printed.clone())];
                 self.limit(&vec![Command::For(name, words.clone(), body)], None)

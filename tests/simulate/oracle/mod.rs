@@ -4,6 +4,7 @@
 mod atomic;
 mod attempts;
 mod beginnings;
+mod beside;
 mod branches;
 mod channels;
 mod deadlines;
@@ -75,7 +76,7 @@ pub(crate) trait Oracle {
 }
 
 /// Subjects that do not occur in every run.
-const JUDGED: [&str; 67] = [
+const JUDGED: [&str; 69] = [
     "ended views",
     "commands in views",
     "commits of views",
@@ -84,6 +85,8 @@ const JUDGED: [&str; 67] = [
     "lost views",
     "beginnings of attempts",
     "directories after in",
+    "groups of with",
+    "commands behind with",
     "failures that time does not mend",
     "atomic retries",
     "attempts take place",
@@ -211,6 +214,7 @@ impl Oracles {
             Box::new(channels::Channels::default()),
             Box::new(attempts::Attempts::new(promises)),
             Box::new(beginnings::Beginnings::default()),
+            Box::new(beside::Beside::default()),
             Box::new(directories::Directories::default()),
             Box::new(futile::Futile::new(promises)),
             Box::new(delays::Delays::new(promises, config)),

@@ -149,6 +149,23 @@ pub(super) fn inside(g: &mut Generator, depth: usize) -> Node {
     block("if true".into(), vec![before, inside, after])
 }
 
+/// Generates a `with` whose command and group name it, and a command behind it.
+pub(super) fn beside(g: &mut Generator, depth: usize) -> Node {
+    let name = g.fresh("with");
+    let program =
+        *g.dice.pick(&["hang", "hang", "hang", "work 2", "slowfail 1", "flaky", "nosuch"]);
+    let stage = g.maybe(0.1, |_| " | cat".into());
+    // `exec` cannot stand here.
+    g.atomic += 1;
+    let mut body = g.body(g.jumps, depth);
+    g.atomic -= 1;
+    body.push(line(format!("ok group {name}")));
+    let mut groups = vec![(format!("with {program} beside {name}{stage}"), body)];
+    g.handle(&mut groups, 0.3, depth);
+    let with = Node::Block { promise: None, groups, redirects: g.around() };
+    block("if true".into(), vec![with, line(format!("ok behind {name}"))])
+}
+
 /// Deeper structures have fewer words, because their numbers multiply.
 fn site(g: &mut Generator, depth: usize) -> Site {
     let words = ["a", "b", "c", "d", "e"][..g.dice.number(1, 1 + depth.min(4))].iter();

@@ -24,6 +24,7 @@ pub(super) const STRUCTURES: &[(u32, Make)] = &[
     (8, sites::forall),
     (6, sites::hedge),
     (4, sites::inside),
+    (4, sites::beside),
     (4, pipeline),
 ];
 

@@ -108,6 +108,7 @@ impl<'a> FlowCheck<'a> {
             | CommandKind::Assign { .. }
             | CommandKind::While { .. }
             | CommandKind::In { .. }
+            | CommandKind::With { .. }
             | CommandKind::For(_)
             | CommandKind::Function { .. }
             | CommandKind::Shift(_)
@@ -145,6 +146,7 @@ impl<'a> FlowCheck<'a> {
             | CommandKind::Case(_)
             | CommandKind::While { .. }
             | CommandKind::In { .. }
+            | CommandKind::With { .. }
             | CommandKind::For(_)
             | CommandKind::Try(_)
             | CommandKind::Shift(_)

@@ -252,6 +252,7 @@ impl ScheduleBuilder<'_> {
                 | CommandKind::Case(_)
                 | CommandKind::While { .. }
                 | CommandKind::In { .. }
+                | CommandKind::With { .. }
                 | CommandKind::For(_)
                 | CommandKind::Function { .. } => return None,
             };

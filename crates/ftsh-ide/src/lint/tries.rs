@@ -73,6 +73,7 @@ impl<'a> LimitCheck<'a> {
                 | CommandKind::Case(_)
                 | CommandKind::While { .. }
                 | CommandKind::In { .. }
+                | CommandKind::With { .. }
                 | CommandKind::For(_)
                 | CommandKind::Return(_)
                 | CommandKind::Shift(_)
@@ -417,6 +418,7 @@ fn says(block: &Block, names: &[&str]) -> Option<Span> {
         | CommandKind::Case(_)
         | CommandKind::While { .. }
         | CommandKind::In { .. }
+        | CommandKind::With { .. }
         | CommandKind::For(_)
         | CommandKind::Return(_)
         | CommandKind::Shift(_)

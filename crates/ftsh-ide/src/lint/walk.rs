@@ -83,6 +83,7 @@ fn own_expressions(command: &Command) -> Vec<&Expr> {
         | CommandKind::Shift(value) => value.iter().collect(),
         CommandKind::Comment { .. }
         | CommandKind::Pipeline(_)
+        | CommandKind::With { .. }
         | CommandKind::Function { .. }
         | CommandKind::Use(_)
         | CommandKind::Args(_)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use super::{gate::ResourceGate, hedge::Hedge, tally::Tally};
+use super::{beside::Beside, gate::ResourceGate, hedge::Hedge, tally::Tally};
 use crate::effect::TaskId;
 use crate::elsewhere::RemoteTarget;
 use crate::endings::{EndedStage, Thrown};
@@ -51,6 +51,8 @@ pub(crate) enum JoinKind {
     },
     /// The alternatives of a hedged `forany`.
     Hedge(Box<Hedge>),
+    /// The group of a `with` and the command beside it.
+    Beside(Box<Beside>),
     /// The stages of a pipeline, with the endings of the finished stages.
     Stages(Vec<Option<EndedStage>>),
 }
@@ -73,6 +75,7 @@ impl JoinFrame {
         match &self.kind {
             JoinKind::Hedge(hedge) => hedge.timer,
             JoinKind::Branches { gate, .. } => gate.as_ref().and_then(|gate| gate.timer()),
+            JoinKind::Beside(beside) => beside.timer,
             JoinKind::Stages(_) => None,
         }
     }
@@ -83,7 +86,7 @@ impl JoinKind {
     pub(crate) fn relay(&self) -> Option<&OutputRelay> {
         match self {
             Self::Branches { relay, .. } => relay.as_ref(),
-            Self::Hedge(_) | Self::Stages(_) => None,
+            Self::Hedge(_) | Self::Beside(_) | Self::Stages(_) => None,
         }
     }
 
@@ -91,7 +94,7 @@ impl JoinKind {
     pub(crate) fn take_slot(&mut self) -> Option<NonZeroU32> {
         match self {
             Self::Branches { tally, .. } => Some(tally.take_slot()),
-            Self::Hedge(_) | Self::Stages(_) => None,
+            Self::Hedge(_) | Self::Beside(_) | Self::Stages(_) => None,
         }
     }
 
@@ -99,7 +102,7 @@ impl JoinKind {
     pub(crate) fn awaits_words(&self) -> bool {
         match self {
             Self::Branches { tally, .. } => tally.awaits_words(),
-            Self::Hedge(_) | Self::Stages(_) => false,
+            Self::Hedge(_) | Self::Beside(_) | Self::Stages(_) => false,
         }
     }
 
@@ -111,7 +114,7 @@ impl JoinKind {
                 let asks = gate.as_ref().is_some_and(|gate| gate.is_asked());
                 usize::from(asks) + usize::from(tally.asks_for_words())
             }
-            Self::Hedge(_) | Self::Stages(_) => 0,
+            Self::Hedge(_) | Self::Beside(_) | Self::Stages(_) => 0,
         }
     }
 
@@ -119,7 +122,7 @@ impl JoinKind {
     pub(crate) fn awaits_resources(&self) -> bool {
         match self {
             Self::Branches { gate, .. } => gate.as_ref().is_some_and(|gate| gate.is_awaited()),
-            Self::Hedge(_) | Self::Stages(_) => false,
+            Self::Hedge(_) | Self::Beside(_) | Self::Stages(_) => false,
         }
     }
 
@@ -127,7 +130,7 @@ impl JoinKind {
     pub(crate) fn is_grouped(&self) -> bool {
         match self {
             Self::Branches { outputs, .. } => outputs.is_some(),
-            Self::Hedge(_) | Self::Stages(_) => false,
+            Self::Hedge(_) | Self::Beside(_) | Self::Stages(_) => false,
         }
     }
 
@@ -137,7 +140,7 @@ impl JoinKind {
         match self {
             Self::Branches { outputs, .. } => outputs.as_ref().is_some_and(|it| it.is_unwritten()),
             // A canceled alternative has not won, so its output is discarded.
-            Self::Hedge(_) | Self::Stages(_) => false,
+            Self::Hedge(_) | Self::Beside(_) | Self::Stages(_) => false,
         }
     }
 
@@ -146,7 +149,7 @@ impl JoinKind {
         match self {
             Self::Branches { outputs, .. } => outputs.as_deref(),
             Self::Hedge(hedge) => hedge.outputs.as_deref(),
-            Self::Stages(_) => None,
+            Self::Beside(_) | Self::Stages(_) => None,
         }
     }
 
@@ -155,7 +158,7 @@ impl JoinKind {
         match self {
             Self::Hedge(hedge) => !thrown.retry.is_for_try_only() && hedge.survives_failure(),
             Self::Branches { clauses, .. } => clauses.is_counted(),
-            Self::Stages(_) => false,
+            Self::Beside(_) | Self::Stages(_) => false,
         }
     }
 }

@@ -193,6 +193,10 @@ impl CommandRunner<'_> {
         text: String,
     ) -> Flow {
         let CommandStart { action, reads, last } = start;
+        if last && self.core.tasks().is_inside_with(task) {
+            let refused = Suspend::builtin(Slug::ExecInAtomic, "exec is not possible in a `with`");
+            return self.core.suspend(task, refused);
+        }
         self.core.log(task, || LogEvent::CommandStarted(text.clone()), Level::COMMANDS);
         self.core.open_scope(task.scope);
         let process = self.core.new_process(task);

@@ -106,22 +106,24 @@ impl Core {
         failure: Option<(FailureKind, i32)>,
     ) {
         let now = self.now();
-        let (code, node, begun) = match task.top_join().map(|it| &mut it.kind) {
+        let (variable, node, begun) = match task.top_join().map(|it| &mut it.kind) {
             Some(JoinKind::Branches { code, tally, .. }) => {
                 let node = tally.node(branch).map(ToOwned::to_owned);
-                (&*code, node, tally.forget(branch))
+                (Arc::clone(&code.variable), node, tally.forget(branch))
             }
             Some(JoinKind::Hedge(hedge)) => {
                 let begun = hedge.forget(branch);
-                (&hedge.code, None, begun)
+                (Arc::clone(&hedge.code.variable), None, begun)
             }
-            Some(JoinKind::Stages(_)) | None => return,
+            Some(JoinKind::Beside(beside)) if beside.companion == branch => {
+                ("with".into(), None, Some((0, beside.name.clone(), beside.started)))
+            }
+            Some(JoinKind::Beside(_) | JoinKind::Stages(_)) | None => return,
         };
         let Some((place, word, started)) = begun else { return };
         if !self.logs(Level::STRUCTURES) {
             return;
         }
-        let variable = Arc::clone(&code.variable);
         let event = LogEvent::BranchEnded {
             name: variable.to_string(),
             word: word.text().unwrap_or_default().into_owned(),

@@ -124,14 +124,17 @@ impl Core {
             FrameKind::Join(join) if !self.remote.is_root(parent.id) => Some(join),
             _ => None,
         });
-        let (code, word) = match &join?.kind {
-            JoinKind::Branches { code, tally, .. } => (code, tally.word(child)?),
-            JoinKind::Hedge(hedge) => (&hedge.code, hedge.word(child)?),
-            JoinKind::Stages(_) => return None,
+        let (name, word) = match &join?.kind {
+            JoinKind::Branches { code, tally, .. } => {
+                (Arc::clone(&code.variable), tally.word(child)?)
+            }
+            JoinKind::Hedge(hedge) => (Arc::clone(&hedge.code.variable), hedge.word(child)?),
+            JoinKind::Beside(beside) if beside.companion == child => ("with".into(), &beside.name),
+            JoinKind::Beside(_) | JoinKind::Stages(_) => return None,
         };
         let word = self.shown_word(word);
         Some(TraceStep {
-            kind: StepKind::Branch { name: Arc::clone(&code.variable), word },
+            kind: StepKind::Branch { name, word },
             file: Arc::clone(parent.program.source.name()),
             line: parent.line(),
             tries,

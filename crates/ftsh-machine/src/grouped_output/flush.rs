@@ -83,7 +83,7 @@ impl GroupedOutput<'_> {
         match task.top_join().map(|it| &mut it.kind) {
             Some(JoinKind::Branches { tally, .. }) => tally.fail(thrown),
             Some(JoinKind::Hedge(hedge)) => hedge.fail(thrown),
-            Some(JoinKind::Stages(_)) | None => {}
+            Some(JoinKind::Beside(_) | JoinKind::Stages(_)) | None => {}
         }
         true
     }
@@ -275,7 +275,7 @@ pub(crate) fn halt_flush(task: &mut Task) -> Option<ProcessId> {
     match &mut task.top_join()?.kind {
         JoinKind::Branches { outputs, .. } => outputs.as_mut()?.halt(),
         JoinKind::Hedge(hedge) => hedge.outputs.as_mut()?.halt(),
-        JoinKind::Stages(_) => None,
+        JoinKind::Beside(_) | JoinKind::Stages(_) => None,
     }
 }
 
@@ -284,7 +284,7 @@ fn take_buffers(task: &mut Task) -> Option<(IoTable, Box<OutputBuffers>)> {
     match &mut task.top_join()?.kind {
         JoinKind::Branches { io, outputs, .. } => Some((io.clone(), outputs.take()?)),
         JoinKind::Hedge(hedge) => Some((hedge.io.clone(), hedge.outputs.take()?)),
-        JoinKind::Stages(_) => None,
+        JoinKind::Beside(_) | JoinKind::Stages(_) => None,
     }
 }
 
@@ -293,6 +293,6 @@ fn put_buffers(task: &mut Task, taken: Box<OutputBuffers>) {
     match task.top_join().map(|it| &mut it.kind) {
         Some(JoinKind::Branches { outputs, .. }) => *outputs = Some(taken),
         Some(JoinKind::Hedge(hedge)) => hedge.outputs = Some(taken),
-        Some(JoinKind::Stages(_)) | None => {}
+        Some(JoinKind::Beside(_) | JoinKind::Stages(_)) | None => {}
     }
 }

@@ -74,7 +74,7 @@ impl GroupedOutput<'_> {
         }
         let io = task.top_join().and_then(|join| match &join.kind {
             JoinKind::Branches { io, .. } => Some(io.clone()),
-            JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
+            JoinKind::Hedge(_) | JoinKind::Beside(_) | JoinKind::Stages(_) => None,
         });
         match (refused, io) {
             (Some(refused), Some(io)) => self.write_failed(task, &io, refused),
@@ -86,6 +86,6 @@ impl GroupedOutput<'_> {
 fn top_relay(join: Option<&mut JoinFrame>) -> Option<&mut OutputRelay> {
     match &mut join?.kind {
         JoinKind::Branches { relay, .. } => relay.as_mut(),
-        JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
+        JoinKind::Hedge(_) | JoinKind::Beside(_) | JoinKind::Stages(_) => None,
     }
 }

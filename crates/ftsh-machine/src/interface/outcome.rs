@@ -264,11 +264,13 @@ pub enum FailureKind {
     Memory,
     /// Another process changed what an attempt of `atomic in` changed.
     Conflict,
+    /// The command of a `with` ended before the group.
+    Companion,
 }
 
 impl FailureKind {
     /// Names of the kinds, in the order of the language's description.
-    pub const NAMES: [&'static str; 20] = Slug::KINDS;
+    pub const NAMES: [&'static str; 21] = Slug::KINDS;
 
     /// Returns true if a limit of the script ended something that was still running.
     pub const fn is_limit(self) -> bool {
@@ -298,6 +300,7 @@ impl FailureKind {
             | Self::Stalled
             | Self::Memory
             | Self::Conflict
+            | Self::Companion
             | Self::Io => code.clamp(1, 255) as u8,
         }
     }
@@ -338,6 +341,7 @@ impl FailureKind {
             Self::Stalled => Slug::Stalled,
             Self::Memory => Slug::Memory,
             Self::Conflict => Slug::Conflict,
+            Self::Companion => Slug::Companion,
         }
     }
 
@@ -364,6 +368,7 @@ impl FailureKind {
             | Self::Stalled
             | Self::Memory
             | Self::Conflict
+            | Self::Companion
             | Self::Io => true,
         }
     }

@@ -236,14 +236,14 @@ pub enum LogEvent {
     Condition(bool),
     /// A loop's variable was set to its next value.
     Iteration {
-        /// `for`, `forany` or `forall`.
+        /// `for`, `forany`, `forall` or `with`.
         kind: &'static str,
         /// Name of the variable.
         name: String,
         /// Value of the variable.
         value: String,
     },
-    /// A branch of a `forall` ended.
+    /// A branch of a `forall` or the command of a `with` ended.
     BranchEnded {
         /// Name of the loop's variable.
         name: String,

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use bstr::BString;
+
 use super::jumps::{Exits, Loops};
 use crate::durations::learned::LimitFinder;
 use crate::effect::DurationsOf;
+use crate::outcome::shorten;
 use crate::program::{Address, ChannelCode, DurationScale, Instruction, Program};
 use crate::values::Value;
 use ftsh_syntax::Script;
@@ -256,6 +259,25 @@ impl<'a> Lower<'a> {
                 self.emit(Instruction::In);
                 self.inside(1, body);
                 self.emit(Instruction::EndIn);
+            }
+            CommandKind::With { companion, body } => {
+                let head = self.reserve();
+                let span = companion.commands.first().map_or(command.span, |it| it.span);
+                let text = self.source.text().get(span.start..span.end).unwrap_or_default();
+                let text = shorten(text.strip_prefix("with").unwrap_or(text).trim_start());
+                let stages = match companion.commands.first().map(|it| &it.kind) {
+                    Some(CommandKind::Pipeline(pipeline)) => pipeline.stages.len(),
+                    _ => 1,
+                };
+                self.block(companion);
+                self.at(command.span);
+                self.emit(Instruction::EndTask);
+                let body_at = self.here();
+                self.inside(1, body);
+                self.emit(Instruction::EndTask);
+                let name = Value::from(BString::from(text));
+                self.code[head] =
+                    Instruction::With { name, stages, body: body_at, end: self.here() };
             }
             CommandKind::For(details) => {
                 let usual = self.learned_limit(command);

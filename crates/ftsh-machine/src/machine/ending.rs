@@ -42,6 +42,12 @@ impl Machine {
             Some(JoinKind::Branches { clauses, tally, .. }) => {
                 tally.record_result(child, ending, step, clauses)
             }
+            Some(JoinKind::Beside(beside)) => {
+                if let Some(why) = beside.record_result(child, ending.clone(), None) {
+                    self.cancel_children(parent, why);
+                }
+                return;
+            }
             Some(JoinKind::Stages(_)) | None => {
                 return self.resume(parent, |_, task| Flow::broken(task, JoinFrame::MISSING));
             }

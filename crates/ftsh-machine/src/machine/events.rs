@@ -36,6 +36,7 @@ impl Machine {
             }
             Flow::keep_waiting(task)
         });
+        self.forker().companion_began(task);
     }
 
     pub(super) fn spawn_failed(&mut self, process: ProcessId, error: SpawnError) {
@@ -78,6 +79,7 @@ impl Machine {
             engine = machine.dispatcher().placed(task, node);
             Flow::keep_waiting(task)
         });
+        self.forker().companion_began(task);
         if let Some(engine) = engine {
             self.core.engine(engine).record_beginning(process, node);
             wake_waiting(&mut self.core, engine);

@@ -189,6 +189,7 @@ impl Machine {
                 Timer::Wake(task) => self.wake(task),
                 Timer::Hedge(task) => self.branch_due(task, next_word_is_due),
                 Timer::Escalation(scope) => self.core.escalate(scope),
+                Timer::Group(task) => self.forker().begin_group(task),
                 Timer::Gate(task) => self.branch_due(task, check_is_due),
                 Timer::KillGrace(scope) => self.core.grace_passed(scope),
                 Timer::Cleaning { task, keep } => self.resume(task, |machine, task| {

@@ -82,8 +82,13 @@ impl Machine {
                     if let TaskState::Emptying(scope, _) = &state {
                         self.core.parts().scopes.await_end(*scope, task.id);
                     }
+                    let begins = matches!(state, TaskState::Sleeping(_) | TaskState::Entering(_));
+                    let id = task.id;
                     task.state = state;
                     self.core.parts().tasks.put(task);
+                    if begins {
+                        self.forker().companion_began(id);
+                    }
                     return;
                 }
                 Flow::AttemptFailed(_) | Flow::Empty(..) | Flow::Emptied(_) | Flow::Proceed(_) => {
@@ -111,6 +116,9 @@ impl Machine {
                     let Some(place) = task.parent else { return };
                     let (child, residue) = ((task.id, task.attempts), task.residue());
                     drop(task);
+                    if matches!(ending, TaskEnding::Succeeded) {
+                        self.forker().companion_began_at(child.0, Some(place));
+                    }
                     let Some(next) = self.child_ended(place, child, ending, residue) else {
                         return;
                     };
@@ -369,6 +377,9 @@ impl Machine {
                 return self.forker().for_all(task, code, clauses, *dispatch);
             }
             Instruction::Dispatch => return Ok(self.dispatcher().dispatch(task)),
+            Instruction::With { name, stages, body, end } => {
+                return Ok(self.forker().with(task, (name, *stages), (*body, *end)));
+            }
             Instruction::EndTask => return Ok(Flow::Exiting(TaskEnding::Succeeded)),
             Instruction::BeginFinally(code) => guard(task, code),
             Instruction::RunFinally => return Ok(Unwinder::new(&mut self.core).run_finally(task)),

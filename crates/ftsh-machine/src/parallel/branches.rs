@@ -312,7 +312,7 @@ fn reading(task: &Task) -> Result<Query, Suspend> {
 fn has_enough(task: &mut Task) -> bool {
     match task.top_join().map(|join| &mut join.kind) {
         Some(JoinKind::Branches { clauses, tally, .. }) => tally.decide(clauses),
-        Some(JoinKind::Hedge(_) | JoinKind::Stages(_)) | None => false,
+        Some(JoinKind::Hedge(_) | JoinKind::Beside(_) | JoinKind::Stages(_)) | None => false,
     }
 }
 

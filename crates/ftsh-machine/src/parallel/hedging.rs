@@ -164,7 +164,7 @@ fn top_hedge(task: &mut Task) -> Option<(usize, &mut Hedge)> {
     let join = task.top_join()?;
     match &mut join.kind {
         JoinKind::Hedge(hedge) => Some((join.running.len(), hedge)),
-        JoinKind::Branches { .. } | JoinKind::Stages(_) => None,
+        JoinKind::Branches { .. } | JoinKind::Beside(_) | JoinKind::Stages(_) => None,
     }
 }
 

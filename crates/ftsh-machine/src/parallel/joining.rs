@@ -135,6 +135,14 @@ impl Forker<'_> {
                 self.core.branch_ended(task, (child, attempts), ending.failure());
                 (Flow::fork_again(task), decided)
             }
+            JoinKind::Beside(beside) => {
+                let (failure, timer) = (ending.failure(), beside.timer.take());
+                let decided = beside.record_result(child, ending, Some(residue));
+                let decided = decided.filter(|_| !join.running.is_empty());
+                self.core.cancel(timer);
+                self.core.branch_ended(task, (child, attempts), failure);
+                (self.joined(task), decided)
+            }
             JoinKind::Hedge(_) => {
                 let decided = self.hedge_ended(task, child, &ending, residue);
                 self.core.branch_ended(task, (child, attempts), ending.failure());
@@ -152,6 +160,14 @@ pub(crate) fn absorb(task: &mut Task, residue: TaskResidue) {
         local(task, &name, made);
     }
     task.variables.absorb(residue.variables.into_changes());
+}
+
+/// Continues in the state that a child task leaves.
+fn take_over(task: &mut Task, mut residue: TaskResidue) {
+    task.args = std::mem::take(&mut residue.args);
+    task.directory = std::mem::take(&mut residue.directory);
+    task.umask = residue.umask;
+    absorb(task, residue);
 }
 
 /// Continues after all children have ended.
@@ -172,16 +188,33 @@ fn joined(task: &mut Task) -> Flow {
             None
         }
         JoinKind::Hedge(hedge) => match hedge.result() {
-            Some(Ok(mut residue)) => {
-                task.args = std::mem::take(&mut residue.args);
-                task.directory = std::mem::take(&mut residue.directory);
-                task.umask = residue.umask;
-                absorb(task, residue);
+            Some(Ok(residue)) => {
+                take_over(task, residue);
                 None
             }
             Some(Err(thrown)) => return Flow::Throw(thrown),
             None => return Flow::broken(task, "a hedged `forany` ends without a word"),
         },
+        JoinKind::Beside(mut beside) => {
+            let then = beside.leaves.take();
+            match (beside.result(), then) {
+                (Some((false, TaskEnding::Succeeded, Some(residue))), then) => {
+                    take_over(task, residue);
+                    if let Some(then) = then {
+                        return Flow::Proceed(then);
+                    }
+                }
+                (Some((_, TaskEnding::Failed(thrown), _)), _) => return Flow::Throw(thrown),
+                (Some((true, TaskEnding::Exited(code), _)), _) => {
+                    return Flow::Throw(task.exited("command", code));
+                }
+                (Some((false, ending @ TaskEnding::Exited(_), _)), _) => {
+                    return Flow::Exiting(ending);
+                }
+                _ => return Flow::broken(task, "a `with` ends without its group"),
+            }
+            None
+        }
         JoinKind::Stages(stages) => {
             if stages.len() == 1 {
                 what = "`$(…)`";

@@ -1,6 +1,7 @@
 //! Tasks that run at once: the branches of `forall` and of a hedged `forany`, and the stages of a
 //! pipeline.
 
+mod beside;
 mod branches;
 mod hedging;
 mod joining;

@@ -58,7 +58,7 @@ impl Tasks {
         match &parent.frames.last()?.kind {
             FrameKind::Join(join) => match &join.kind {
                 JoinKind::Stages(_) => Some(parent),
-                JoinKind::Branches { .. } | JoinKind::Hedge(_) => None,
+                JoinKind::Branches { .. } | JoinKind::Hedge(_) | JoinKind::Beside(_) => None,
             },
             _ => None,
         }

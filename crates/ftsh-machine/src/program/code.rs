@@ -124,6 +124,17 @@ pub(crate) enum Instruction {
     In,
     /// Returns to the directory before `In`.
     EndIn,
+    /// Begins a `with`, whose command of this name follows.
+    With {
+        /// Text of the command.
+        name: Value,
+        /// Number of stages of the command.
+        stages: usize,
+        /// Address of the group.
+        body: Address,
+        /// Address after the structure.
+        end: Address,
+    },
     /// Restores a variable at the end of the call.
     Local(Name),
     /// Pops a value into a variable.

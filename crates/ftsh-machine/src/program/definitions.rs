@@ -104,7 +104,7 @@ impl Definitions {
     pub(crate) fn needs_supervisor(&self, program: &Program, runs: &dyn Fn(&str) -> bool) -> bool {
         program.code.iter().any(|instruction| match instruction {
             Instruction::Use(Some(used)) => self.needs_supervisor(used, runs),
-            Instruction::Test(_) | Instruction::In => true,
+            Instruction::Test(_) | Instruction::In | Instruction::With { .. } => true,
             Instruction::Redirect(redirects) | Instruction::Targets(redirects) => {
                 opens_files(redirects)
             }

@@ -286,7 +286,7 @@ impl Tasks {
             JoinKind::Branches { elsewhere, tally, .. } => {
                 Some((parent, Arc::clone(elsewhere.as_ref()?), tally.word(task.id)?.clone()))
             }
-            JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
+            JoinKind::Hedge(_) | JoinKind::Beside(_) | JoinKind::Stages(_) => None,
         }
     }
 }

@@ -89,6 +89,8 @@ pub enum Doing {
     Branches(Box<Branches>),
     /// Waiting for the stages of a pipeline.
     Stages,
+    /// Waits for the group of a `with` and the command beside it.
+    Beside,
     /// Waiting for the processes of a failed or canceled attempt, branch or script to end.
     Ending,
     /// Waiting for `finally` groups: for a turn to run its own, or for those of other tasks.
@@ -195,7 +197,7 @@ impl Doing {
             Self::Entering(_) => "waiting for a channel",
             Self::Placing => "waiting for a machine",
             Self::Elsewhere(_) => "running elsewhere",
-            Self::Branches(_) | Self::Stages => "in others",
+            Self::Branches(_) | Self::Beside | Self::Stages => "in others",
             Self::Ending | Self::CleaningUp => "ending",
         }
     }
@@ -237,7 +239,7 @@ pub(crate) fn take_snapshot(state: &Core, main: Option<&Task>, most: usize, now:
             let code = match &join.kind {
                 JoinKind::Branches { code, .. } => Some(&**code),
                 JoinKind::Hedge(hedge) => Some(&*hedge.code),
-                JoinKind::Stages(_) => None,
+                JoinKind::Beside(_) | JoinKind::Stages(_) => None,
             };
             let children = join.running.iter().rev().filter_map(|child| state.tasks().get(*child));
             left.extend(children.map(|child| (child, code)));
@@ -330,6 +332,7 @@ fn joining(state: &Core, join: &JoinFrame) -> Doing {
             let done = u64::from(hedge.is_won());
             ("forany", &hedge.code, hedge.total(), done, 0)
         }
+        JoinKind::Beside(_) => return Doing::Beside,
         JoinKind::Stages(_) => return Doing::Stages,
     };
     let (enough, since, ending) = match &join.kind {
@@ -338,6 +341,7 @@ fn joining(state: &Core, join: &JoinFrame) -> Doing {
             (enough, tally.since(), tally.is_decided())
         }
         JoinKind::Hedge(hedge) => (Some(1), state.now(), hedge.is_won() || hedge.is_lost()),
+        JoinKind::Beside(_) => return Doing::Beside,
         JoinKind::Stages(_) => return Doing::Stages,
     };
     let (mut waiting, mut queued) = (0, 0);

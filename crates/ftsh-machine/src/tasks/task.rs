@@ -574,7 +574,7 @@ impl Task {
         match &self.frames.last()?.kind {
             FrameKind::Join(join) => match &join.kind {
                 JoinKind::Stages(stages) => Some(stages),
-                JoinKind::Branches { .. } | JoinKind::Hedge(_) => None,
+                JoinKind::Branches { .. } | JoinKind::Hedge(_) | JoinKind::Beside(_) => None,
             },
             _ => None,
         }

@@ -154,6 +154,10 @@ impl Unwinder<'_> {
             }
             return Ok(Flow::Continue);
         }
+        if self.core.tasks().is_group_of_with(task) {
+            let then = Continuation::Return(value);
+            return Ok(self.core.parts().tasks.leave_group(task, then));
+        }
         Ok(Flow::Exiting(match value.as_ref().and_then(exit_code) {
             Some(code) => TaskEnding::Exited(FailureKind::Exit.exit_code(code)),
             None => TaskEnding::Succeeded,
@@ -163,7 +167,11 @@ impl Unwinder<'_> {
     /// Leaves a number of structures, whose attempts count as successful, and jumps.
     pub(crate) fn jump_out(&mut self, task: &mut Task, frames: usize, to: Address) -> Flow {
         for left in (0..frames).rev() {
-            let Some(Frame { height, kind }) = task.frames.pop() else { break };
+            let Some(Frame { height, kind }) = task.frames.pop() else {
+                // The group of a `with` is a task of its own, inside of the structures left.
+                let then = Continuation::JumpOut { frames: left, to };
+                return self.core.parts().tasks.leave_group(task, then);
+            };
             task.stack.truncate(height);
             match kind {
                 FrameKind::Guard(guard) => {

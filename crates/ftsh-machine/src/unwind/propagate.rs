@@ -15,6 +15,7 @@ use crate::grouped_output::GroupedOutput;
 use crate::loops::next_item;
 use crate::modifiers::{accept_failure, leave_keep};
 use crate::outcome::{BranchResults, Failure, FailureKind, Outcome};
+use crate::program::Instruction;
 use crate::record::{Level, LogEvent, LogRecord};
 use crate::supply::{leave_words, record_word};
 use crate::tasks::{AfterEmptied, Task, TaskState, Tasks};
@@ -223,6 +224,14 @@ impl Unwinder<'_> {
             }
             return Flow::Finish(outcome);
         };
+        if good && let Some(thrown) = self.core.tasks().companion_ended(task) {
+            return Flow::Throw(thrown);
+        }
+        let is_regular = matches!(task.program.code.get(task.at), Some(Instruction::EndTask));
+        if good && !is_regular && self.core.tasks().is_group_of_with(task) {
+            // `exit` ends the parent, too.
+            self.core.parts().tasks.leave_group(task, Continuation::End(TaskEnding::Succeeded));
+        }
         // The stages of a pipeline share the scope of their parent.
         let outer = self.core.tasks().get(parent).map(|parent| parent.scope);
         match outer {
@@ -312,7 +321,7 @@ impl Tasks {
         let FrameKind::Join(join) = &task.frames.last()?.kind else { return None };
         match &join.kind {
             JoinKind::Branches { tally, clauses, .. } => Some(tally.cut(clauses)),
-            JoinKind::Stages(_) | JoinKind::Hedge(_) => {
+            JoinKind::Stages(_) | JoinKind::Hedge(_) | JoinKind::Beside(_) => {
                 let tasks = join.running.iter().filter_map(|id| self.get(*id));
                 tasks.into_iter().find_map(|task| self.current_branch_results(task))
             }

@@ -20,7 +20,8 @@ use crate::span::Span;
 use crate::vocabulary::HEADS;
 
 /// Keywords of the structures that `catch` and `finally` belong to.
-const HANDLING: [&str; 8] = ["try", "limit", "in", "for", "forany", "forall", "while", "function"];
+const HANDLING: [&str; 9] =
+    ["try", "limit", "in", "with", "for", "forany", "forall", "while", "function"];
 
 /// Position and layout of a command.
 #[derive(Clone, Copy, Default)]

@@ -313,6 +313,10 @@ impl<'t> ChannelUses<'t> {
                 | CommandKind::Function { body, .. } => {
                     self.block(body);
                 }
+                CommandKind::With { companion, body } => {
+                    self.block(companion);
+                    self.block(body);
+                }
                 CommandKind::For(details) => self.block(&details.body),
                 CommandKind::Comment { .. }
                 | CommandKind::Args(_)

@@ -22,6 +22,9 @@ enum Enclosing {
     Task(&'static str),
 }
 
+/// Command of a `with`.
+const COMPANION: Enclosing = Enclosing::Task("the command of a `with`");
+
 /// Stage that is a structure. `return` cannot leave the stage either, although it could seem to
 /// leave the function.
 const STAGE: &str = "a stage of a pipeline";
@@ -47,6 +50,7 @@ pub(super) fn misplaced(
         enclosing: if is_enclosed { vec![Enclosing::Task(ENCLOSED)] } else { Vec::new() },
         atomic: false,
         in_view: false,
+        beside: false,
         errors: Vec::new(),
     };
     check.commands(script);
@@ -67,6 +71,8 @@ struct JumpCheck<'f> {
     atomic: bool,
     /// True inside an attempt of `atomic in`.
     in_view: bool,
+    /// True in a `with`.
+    beside: bool,
     errors: Vec<SyntaxError>,
 }
 
@@ -143,12 +149,20 @@ impl JumpCheck<'_> {
                 }
             }
             CommandKind::In { body, .. } => self.commands(&body.commands),
+            CommandKind::With { companion, body } => {
+                self.inside(COMPANION, companion);
+                let around = std::mem::replace(&mut self.beside, true);
+                self.commands(&body.commands);
+                self.beside = around;
+            }
             CommandKind::Function { body, .. } => {
                 let enclosing = std::mem::take(&mut self.enclosing);
                 let around = std::mem::take(&mut self.atomic);
                 let in_view = std::mem::take(&mut self.in_view);
+                let beside = std::mem::take(&mut self.beside);
                 self.commands(&body.commands);
                 (self.enclosing, self.atomic, self.in_view) = (enclosing, around, in_view);
+                self.beside = beside;
             }
         }
     }
@@ -177,14 +191,19 @@ impl JumpCheck<'_> {
     }
 
     /// Checks for `exec` in an atomic attempt, whose effects could not be undone after a
-    /// replacement of the shell.
+    /// replacement of the shell, and in a `with`, whose command could not be ended.
     fn exec(&mut self, pipeline: &Pipeline) {
         let stages = pipeline.stages.iter().filter_map(Stage::simple);
         let mut firsts = stages.filter_map(|simple| Some((simple.span, simple.words.first()?)));
         let exec = firsts.find(|(_, word)| bare(word) == Some("exec"));
-        if let Some((span, _)) = exec.filter(|_| self.atomic && !self.functions.contains("exec"))
-            && !self.enclosing.contains(&Enclosing::Finally)
-        {
+        let Some((span, _)) = exec.filter(|_| !self.functions.contains("exec")) else { return };
+        if self.beside {
+            let message = "`exec` is not possible in a `with`";
+            let error = SyntaxError::new(Slug::ExecInAtomic, span, message);
+            self.errors.push(error.hint(hint!(
+                "run the command without `exec`: the shell must end the command of the `with`"
+            )));
+        } else if self.atomic && !self.enclosing.contains(&Enclosing::Finally) {
             let error = SyntaxError::new(
                 Slug::ExecInAtomic,
                 span,
@@ -198,9 +217,16 @@ impl JumpCheck<'_> {
     fn keep(&mut self, pipeline: &Pipeline) {
         let stages = pipeline.stages.iter().filter_map(Stage::simple);
         let mut modifiers = stages.flat_map(|simple| &simple.modifiers);
-        if self.in_view
-            && let Some(keep) = modifiers.find(|it| matches!(it.kind, ModifierKind::Keep))
-        {
+        let Some(keep) = modifiers.find(|it| matches!(it.kind, ModifierKind::Keep)) else {
+            return;
+        };
+        if self.enclosing.last() == Some(&COMPANION) {
+            let message = "`keep` is not possible in the command of a `with`";
+            let error = SyntaxError::new(Slug::KeepInView, keep.span, message);
+            self.errors.push(
+                error.hint(hint!("the command ends with the group; start what is to stay before")),
+            );
+        } else if self.in_view {
             let message = "`keep` is not possible in an attempt of `atomic in`";
             let error = SyntaxError::new(Slug::KeepInView, keep.span, message);
             self.errors.push(error.hint(hint!(

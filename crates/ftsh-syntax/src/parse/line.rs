@@ -5,8 +5,8 @@ use pest::Parser;
 use super::builder::Builder;
 use super::{Grammar, Pair, Result, Rule, bashisms, operator};
 use crate::ast::{
-    Command, CommandKind, Expr, ExprKind, For, Jump, Name, Pipeline, Redirect, Stage, StageKind,
-    Try, Word, WordPart,
+    Block, Command, CommandKind, Expr, ExprKind, For, Jump, Name, Pipeline, Redirect, Stage,
+    StageKind, Try, Word, WordPart,
 };
 use crate::error::SyntaxError;
 use crate::hint::hint;
@@ -63,6 +63,7 @@ pub(super) enum HeadLine {
     While(Expr),
     For(Box<For>),
     In(Expr),
+    With(Block),
     Function {
         name: Name,
         name_span: Span,
@@ -90,7 +91,8 @@ impl Builder<'_> {
             | Rule::for_head
             | Rule::case_head
             | Rule::limit_head
-            | Rule::in_head => ParsedLine::Head(self.head(pair)?),
+            | Rule::in_head
+            | Rule::with_head => ParsedLine::Head(self.head(pair)?),
             Rule::else_if => ParsedLine::ElseIf(self.condition(pair)?),
             Rule::function_head => {
                 let mut inner = pair.into_inner();
@@ -160,6 +162,12 @@ impl Builder<'_> {
             Rule::case_head => HeadLine::Case(self.condition(pair)?),
             Rule::while_head => HeadLine::While(self.condition(pair)?),
             Rule::in_head => HeadLine::In(self.condition(pair)?),
+            Rule::with_head => {
+                let pipeline = self.pipeline(pair.clone())?;
+                let span = self.span(&pair);
+                let command = Command::plain(span, CommandKind::Pipeline(pipeline));
+                HeadLine::With(Block { commands: vec![command] })
+            }
             _ => HeadLine::For(Box::new(self.for_head(pair)?)),
         })
     }
@@ -170,6 +178,7 @@ impl Builder<'_> {
             Rule::case_head => "case",
             Rule::limit_head => "limit",
             Rule::in_head => "in",
+            Rule::with_head => "with",
             _ => return false,
         };
         self.functions.contains(own)

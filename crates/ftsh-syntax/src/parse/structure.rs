@@ -17,6 +17,7 @@ pub(super) enum Structure {
     While(Expr),
     For(Box<For>),
     In(Expr),
+    With(Block),
     Function {
         name: Name,
         name_span: Span,
@@ -37,6 +38,7 @@ impl Structure {
             Self::While(_) => "while",
             Self::For(head) => head.kind.keyword(),
             Self::In(_) => "in",
+            Self::With(_) => "with",
             Self::Function { .. } => "function",
             Self::Broken(keyword) => keyword,
         }
@@ -91,6 +93,7 @@ impl Structure {
                 CommandKind::For(head)
             }
             Self::In(directory) => CommandKind::In { directory, body: block },
+            Self::With(companion) => CommandKind::With { companion, body: block },
         })
     }
 }
@@ -146,6 +149,7 @@ impl From<HeadLine> for Structure {
             HeadLine::While(condition) => Self::While(condition),
             HeadLine::For(head) => Self::For(head),
             HeadLine::In(directory) => Self::In(directory),
+            HeadLine::With(companion) => Self::With(companion),
             HeadLine::Function { name, name_span, parameters } => {
                 Self::Function { name, name_span, parameters }
             }

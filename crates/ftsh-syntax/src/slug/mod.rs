@@ -276,6 +276,7 @@ slugs! {
         Stalled "stalled",
         Memory "memory",
         Conflict "conflict",
+        Companion "companion",
         Canceled "canceled",
         NotFound "notfound",
         Spawn "spawn",
@@ -295,8 +296,8 @@ slugs! {
 
 impl Slug {
     /// Names of the kinds of failure.
-    pub const KINDS: [&'static str; 20] = {
-        let mut names = [""; 20];
+    pub const KINDS: [&'static str; 21] = {
+        let mut names = [""; 21];
         let mut at = 0;
         // The kinds are the last rows, after the finer slugs of failures.
         while at < names.len() {

@@ -82,6 +82,10 @@ impl<'a> ReadAnalysis<'a> {
                 self.exprs([directory], set);
                 self.block(body, set)
             }
+            CommandKind::With { companion, body } => {
+                self.block(companion, set);
+                self.block(body, set)
+            }
             CommandKind::For(details) => self.for_(command, details, set),
             CommandKind::Try(details) => self.try_(command, details, set),
             // Functions are analyzed at their calls.

@@ -131,7 +131,7 @@ fn exit(commands: &mut CommandRunner<'_>, task: &mut Task, command: &Expanded) -
         return Err(in_finally("exit"));
     }
     let ending = ending(&command.words[1..])?;
-    *commands.exit_requested |= task.parent.is_none();
+    *commands.exit_requested |= commands.core.tasks().exits_run(task);
     Ok(Flow::Exiting(ending))
 }
 

@@ -89,6 +89,7 @@ fn describe_activity(task: &TaskStatus, now: Time) -> String {
         Doing::Elsewhere(node) => format!("running on {node} for {since}"),
         Doing::Branches(branches) => describe_branches(branches),
         Doing::Stages => format!("a pipeline for {since}"),
+        Doing::Beside => format!("a group and the command beside it for {since}"),
         Doing::CleaningUp => format!("waiting for `finally` groups for {since}"),
         Doing::Ending => format!("ending its processes for {since}"),
     }

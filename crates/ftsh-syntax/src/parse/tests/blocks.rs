@@ -112,3 +112,29 @@ fn one_line_has_one_command() {
         assert!(errors.contains(message), "{text}: {errors}");
     }
 }
+
+#[test]
+fn a_command_stands_beside_a_group() {
+    for text in [
+        "with ./server --port 8080 > log\n    a\nend > out\n",
+        "with a | b -- c\n    d\ncatch\n    e\nfinally\n    f\nend\n",
+        "a | with b\n    c\nend\n",
+    ] {
+        assert_eq!(tidied(text), text);
+    }
+    for command in ["with", "./with a", "\"with\" a", "with > f"] {
+        let script = parse("t", command).unwrap_or_else(|errors| panic!("{command}: {errors:?}"));
+        assert!(matches!(script.body.commands[0].kind, CommandKind::Pipeline(_)), "{command}");
+    }
+    assert!(parse("t", "function with; a; end\nwith build").is_ok(), "a function takes precedence");
+    for (text, message) in [
+        ("with a\n  b\n", "this `with` has no `end`"),
+        ("with a\n  exec b\nend", "`exec` is not possible in a `with`"),
+        ("with keep a\n  b\nend", "`keep` is not possible in the command of a `with`"),
+    ] {
+        let errors = rendered_errors(text);
+        assert!(errors.contains(message), "{text}: {errors}");
+    }
+    assert!(parse("t", "for x in a; with exec b; break; end; end").is_ok());
+    assert!(parse("t", "function f; with b; return 1; end; end").is_ok());
+}

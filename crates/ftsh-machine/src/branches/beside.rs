@@ -1,0 +1,86 @@
+//! State of a `with`: the group and the command beside it.
+
+use std::collections::BTreeSet;
+
+use crate::effect::TaskId;
+use crate::endings::{Continuation, TaskEnding, TaskResidue};
+use crate::program::Address;
+use crate::scheduler::TimerKey;
+use crate::time::Time;
+use crate::values::Value;
+
+/// A `with`. The group begins once the command runs.
+#[derive(Debug)]
+pub(crate) struct Beside {
+    /// Text of the command.
+    pub name: Value,
+    /// Address of the group.
+    pub body: Address,
+    /// Task of the command.
+    pub companion: TaskId,
+    /// Start of the command.
+    pub started: Time,
+    /// Number of stages of the command.
+    stages: usize,
+    /// Stages that run a program, have waited for time or have ended.
+    begun: BTreeSet<usize>,
+    /// Timer for the start of the group; `None` once the group has begun.
+    pub timer: Option<TimerKey>,
+    /// Jump that left the group, with which the task continues.
+    pub leaves: Option<Continuation>,
+    /// Task that ended first, with its end; a success of the group leaves a state.
+    result: Option<(TaskId, TaskEnding, Option<TaskResidue>)>,
+}
+
+impl Beside {
+    /// Creates the state before the group begins.
+    pub(crate) fn new(
+        (name, stages): (Value, usize),
+        body: Address,
+        (companion, started): (TaskId, Time),
+        timer: TimerKey,
+    ) -> Self {
+        Self {
+            name,
+            body,
+            companion,
+            started,
+            stages,
+            begun: BTreeSet::new(),
+            timer: Some(timer),
+            leaves: None,
+            result: None,
+        }
+    }
+
+    /// Records that a stage of the command runs. Returns true if the group begins.
+    pub(crate) fn stage_began(&mut self, stage: usize) -> bool {
+        self.begun.insert(stage);
+        self.begun.len() >= self.stages
+    }
+
+    /// Returns true before the first end.
+    pub(crate) fn is_open(&self) -> bool {
+        self.result.is_none()
+    }
+
+    /// Records the end of a task; only the first end counts. Returns the reason for ending the other
+    /// task.
+    pub(crate) fn record_result(
+        &mut self,
+        task: TaskId,
+        ending: TaskEnding,
+        residue: Option<TaskResidue>,
+    ) -> Option<&'static str> {
+        if !self.is_open() {
+            return None;
+        }
+        self.result = Some((task, ending, residue));
+        Some(if task == self.companion { "the command of `with` ended" } else { "the group ended" })
+    }
+
+    /// Returns the first end, and true if the command has ended first.
+    pub(crate) fn result(self) -> Option<(bool, TaskEnding, Option<TaskResidue>)> {
+        self.result.map(|(task, ending, residue)| (task == self.companion, ending, residue))
+    }
+}
