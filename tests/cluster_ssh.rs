@@ -36,6 +36,8 @@ fn failures_keep_their_kinds() {
         ("sh -c 'kill -TERM $$'", 143, "SIGTERM"),
         ("no-such-program", 127, "no-such-program"),
         ("exit 255", 255, ""),
+        ("with sh -c 'setsid sleep 100 & sleep 100'\nsh -c 'exit 9'\nend", 9, "exited with 9"),
+        ("with sh -c 'exit 8'\nsh -c 'setsid sleep 100 & sleep 100'\nend", 8, "exited with 8"),
         ("try for 1 second or 1 time\nsleep 100\nend", 124, "script.ftsh:3"),
     ];
     for (body, code, message) in ends {

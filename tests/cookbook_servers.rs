@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cookbook::{Recipe, count};
+use crate::cookbook::{Recipe, count, fails};
 use crate::support::Ftsh;
 use crate::support::http::Server;
 
@@ -100,4 +100,39 @@ fn a_wrapper_for_other_programs_commands() {
     };
     recipe().args(&["--", "tool", "-x", "a  b", "0"]).stdout("a  b\n").success();
     recipe().args(&["--", "tool", "-x", "a", "7"]).failure(7);
+}
+
+#[test]
+fn a_test_against_a_database() {
+    let recipe = |server: &str, test: &str| {
+        let recipe = Recipe::new("A test against a real database").args(&["--", "sh", "-c", test]);
+        let recipe = recipe.program("initdb", "mkdir -p \"$PGHOST/data\"");
+        let recipe = recipe.program("pg_isready", "test -s \"$PGHOST/ready\"");
+        recipe.program("postgres", &format!("{LEAVES}\necho > \"$PGHOST/ready\"\n{server}"))
+    };
+    recipe("exec sleep 60", "echo tested $PGUSER").stdout("tested test\n").success();
+    recipe("exec sleep 60", "exit 3").failure(3);
+    let finished = recipe("echo no room; exit 4", "sleep 60").stdout("").failure(4);
+    finished.expect_stderr("no room");
+}
+
+#[test]
+fn a_tunnel() {
+    let recipe = Recipe::new("A tunnel").program("ssh", &fails(1, "exec sleep 60"));
+    let recipe = recipe.program("pg_isready", "test $(wc -l < times) -gt 1");
+    let finished = recipe.program("pg_dump", "echo dump").args(&["host", "site"]).success();
+    assert_eq!(finished.read("site.sql"), "dump\n");
+    assert_eq!(count(&finished, "calls", "ssh -N -o"), 2);
+}
+
+#[test]
+fn a_watchdog() {
+    let recipe = |free: u32, command: &str| {
+        let df = format!("echo / 9 9; echo disk 9 9 {free}");
+        Recipe::new("A watchdog").program("df", &df).args(&["--", "/", "sh", "-c", command])
+    };
+    recipe(600, "echo done").stdout("done\n").success();
+    recipe(600, "exit 7").failure(7);
+    let finished = recipe(20, &format!("{LEAVES}\nsleep 60")).stdout("").failure(1);
+    finished.expect_stderr("only 20 MB are free in /");
 }

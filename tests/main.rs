@@ -99,3 +99,4 @@ mod timing;
 mod torn;
 mod unreadable;
 mod uses;
+mod with;

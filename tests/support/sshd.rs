@@ -79,6 +79,11 @@ impl Sshd {
         run.program("bin/ssh", &wrapper).env("PATH", path).bound()
     }
 
+    /// Returns the port of the server.
+    pub(crate) fn port(&self) -> String {
+        read(&self.directory.path().join("port"))
+    }
+
     /// Returns the log of the server.
     pub(crate) fn log(&self) -> String {
         read(&self.directory.path().join("log"))
