@@ -138,7 +138,10 @@ pub(super) fn subshell() -> Hint {
 
 /// Returns the hint for commands in the background.
 pub(super) fn at_once() -> Hint {
-    hint!("`forall` runs commands in parallel, and waits for all of them")
+    hint!(
+        "`forall` runs commands in parallel, and waits for all of them; `with` runs a command next to \
+         a group"
+    )
 }
 
 /// Returns the hint for arithmetic on a variable.

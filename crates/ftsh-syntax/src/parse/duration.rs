@@ -165,8 +165,9 @@ fn not_a_duration(span: Span, text: &str) -> SyntaxError {
     if text.len() > 2
         && let Some(meant) = nearest(text, clauses::words("try"))
     {
+        let no = if meant == "leftovers" { "no " } else { "" };
         return SyntaxError::new(Slug::UnknownClause, span, format!("unknown clause `{text}`"))
-            .hint(hint!("did you mean `{meant}`?"));
+            .hint(hint!("did you mean `{no}{meant}`?"));
     }
     if literal::number(text).is_some() {
         let error = SyntaxError::new(Slug::MissingUnit, span, format!("`{text}` needs a unit"));
@@ -187,6 +188,8 @@ fn not_a_duration(span: Span, text: &str) -> SyntaxError {
         "atomically" | "transaction" | "transactional" => {
             Some(hint!("`atomic` makes each attempt all or nothing: `try 3 times atomic`"))
         }
+        "no" => Some(hint!("`no leftovers` ends what a successful group left running")),
+        "--" => Some(hint!("one command follows `--` on the line: `try 3 times -- make`")),
         "max" | "at" | "upto" => Some(hint!("`try 5 times` makes at most 5 attempts")),
         "do" | "then" | "{" => Some(bashisms::block()),
         _ => None,

@@ -48,6 +48,10 @@ pub(super) fn check(simple: &Simple, functions: &HashSet<&str>, text: &str) -> R
         let variable = words[0].span;
         let variable = &text[variable.start..variable.end];
         let hint = match words {
+            [first, ..] if flags == "--" => hint!(
+                "write `list words in {}`: the script keeps its own arguments",
+                &text[first.span.start..simple.span.end]
+            ),
             _ if !is_name(variable) => {
                 hint!("write `name=value`, and `export name=value` for programs")
             }

@@ -10,12 +10,12 @@ use crate::slug::Slug;
 use crate::span::Span;
 use crate::vocabulary::{FOREIGN_HEADS, HEADS};
 
-/// Creates the error for a structure inside of `.succeeds.`.
+/// Creates the error for a structure in place of a command, as inside of `.succeeds.`.
 pub(super) fn structure_in_succeeds(span: Span, head: &str) -> SyntaxError {
     SyntaxError::new(
         Slug::StructureAsCondition,
         span,
-        format!("a condition takes commands, and no `{head}`"),
+        format!("a command is expected here, and no `{head}`"),
     )
     .hint(hint!("put the structure into a function, and call the function"))
 }

@@ -26,14 +26,14 @@ error[background]: unexpected `&`
   |
 3 | a &
   |   ^ expected the end of the command
-  = hint: `forall` runs commands in parallel, and waits for all of them
+  = hint: `forall` runs commands in parallel, and waits for all of them; `with` runs a command next to a group
 
 error[background]: unexpected `&`
  --> t:4:6
   |
 4 | a; b & c
   |      ^ expected the end of the command
-  = hint: `forall` runs commands in parallel, and waits for all of them
+  = hint: `forall` runs commands in parallel, and waits for all of them; `with` runs a command next to a group
 ");
     assert_snapshot!(rendered_errors("set -e\nlocal x y\n! a\n[[ -f x ]]\ntrap x\ncase $x in\nesac"), @r#"
 error[other-shell]: there is no `set` in ftsh
@@ -238,7 +238,7 @@ error[other-shell]: there is no `wait` in ftsh
   |
 3 | wait
   | ^^^^
-  = hint: `forall` runs commands in parallel, and waits for all of them
+  = hint: `forall` runs commands in parallel, and waits for all of them; `with` runs a command next to a group
 
 error[unexpected]: unexpected `then`
  --> t:4:6

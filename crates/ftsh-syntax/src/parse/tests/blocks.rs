@@ -131,6 +131,7 @@ fn a_command_stands_beside_a_group() {
         ("with a\n  b\n", "this `with` has no `end`"),
         ("with a\n  exec b\nend", "`exec` is not possible in a `with`"),
         ("with keep a\n  b\nend", "`keep` is not possible in the command of a `with`"),
+        ("with try\n  b\nend", "a command is expected here, and no `try`"),
     ] {
         let errors = rendered_errors(text);
         assert!(errors.contains(message), "{text}: {errors}");

@@ -69,13 +69,17 @@ fn statements_that_are_no_stage_are_refused() {
         ("function f; b; end | a", "a function's definition can't be a stage", ""),
         ("try 5 times | cat\nend", "unexpected `|`", "after its `end`"),
         ("cat | for x in a | b\nend", "unexpected `|`", "after its `end`"),
-        ("x=.succeeds. (a | while b)", "a condition takes commands, and no `while`", ""),
+        ("x=.succeeds. (a | while b)", "a command is expected here, and no `while`", ""),
         (
             "x=.succeeds. (seq 3 | while .succeeds. (read l); success; end)",
-            "a condition takes commands, and no `while`",
+            "a command is expected here, and no `while`",
             "put the structure into a function",
         ),
-        ("if .succeeds. (try; a; end)\nb\nend", "takes commands, and no `try`", "a function"),
+        (
+            "if .succeeds. (try; a; end)\nb\nend",
+            "a command is expected here, and no `try`",
+            "a function",
+        ),
         ("> f while true", "`while` can't follow a redirection or an assignment", ""),
         ("cat <<E | try\nE\na\nend |\nb <<F | c |\nd\nF\n", "the text of a here-document", ""),
     ] {
