@@ -171,7 +171,9 @@ fn survive(number: usize) {
     };
     // A process of an earlier attempt may be gone.
     let _ = kill(pid.unwrap_or(run.pid()), signal);
-    if matches!(killed, "command" | "group") && random.random() {
+    // The command catches SIGTERM.
+    let fails = killed == "group" || killed == "command" && signal == Signal::SIGKILL;
+    if fails && random.random() {
         run.until("another attempt", |run| pid_in(run, killed) != pid || run.has_ended());
         let _ = kill(run.pid(), Signal::SIGTERM);
     } else if pid.is_some() && pid != run.interpreter() {
