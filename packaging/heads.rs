@@ -41,7 +41,7 @@ fn rows(head: &str) -> impl Iterator<Item = &'static ClauseRow> + Clone {
 fn continuations() -> Vec<Continuation> {
     let mut continuations: Vec<Continuation> = Vec::new();
     let policies = || PolicyKind::ALL.into_iter().map(PolicyKind::name).collect::<Vec<_>>();
-    let engines = || EngineId::ALL.into_iter().map(EngineId::name).collect::<Vec<_>>();
+    let engines = || EngineId::BUILT_IN.into_iter().map(|it| it.row().name).collect::<Vec<_>>();
     for head in HEADS {
         let mut add = |previous: &'static str, words: Vec<&'static str>| {
             let known =

@@ -11,7 +11,8 @@ use ftsh_machine::FailureKind;
 use ftsh_machine::outcome::Retry;
 use ftsh_machine::packed::BranchEnd;
 use ftsh_remote::{
-    Branch, Frames, Go, Hello, Identity, Listener, NodeLine, Piece, ToHead, ToNode, frame,
+    Branch, ERRORS_MARK, Frames, Go, Hello, Identity, Listener, NodeLine, OPENING, Piece, ToHead,
+    ToNode, frame,
 };
 use ftsh_syntax::Source;
 use nix::fcntl::{FcntlArg, fcntl};
@@ -205,7 +206,8 @@ fn a_word_that_comes_too_late_is_answered() {
     let go = frame(&go).expect("short");
     let finished = node.stdin([branch, go].concat()).run();
     finished.nothing_left().expect_code(0);
-    assert_eq!(finished.errors(), NodeLine::TooLate.encode(&NONCE));
+    let errors = finished.errors();
+    assert_eq!(errors.trim_start_matches(ERRORS_MARK), NodeLine::TooLate.encode(&NONCE));
     assert!(!finished.directory.path().join("begun").exists());
 }
 
@@ -215,7 +217,8 @@ fn what_cannot_be_run_is_refused() {
         let packed = packed("forall x in a; end", Path::new("/")).swap_remove(0);
         let mut branch = Branch { identity: identity(), packed, child_env: Vec::new() };
         change(&mut branch);
-        let sent = frame(&ToNode::Branch(Box::new(branch))).expect("short");
+        let mut sent = frame(&ToNode::Branch(Box::new(branch))).expect("short");
+        sent.insert(0, OPENING);
         let finished = Ftsh::new().arg("--branch").stdin(sent).run();
         finished.expect_code(2);
         match &node_output(&finished).said[..] {
@@ -262,9 +265,12 @@ fn a_node_talks_through_pipes() {
         assert!(read > 0, "it ended");
         frames.push(&bytes[..read]);
     };
-    assert!(matches!(next(&mut from), ToHead::Hello(_)));
     let [branch, go] = messages(packed(script, directory.path()).swap_remove(0), Duration::ZERO);
-    to.write_all(&branch).expect("it reads");
+    // The node says nothing before the first byte.
+    let (opening, branch) = branch.split_at(1);
+    to.write_all(opening).expect("it reads");
+    assert!(matches!(next(&mut from), ToHead::Hello(_)));
+    to.write_all(branch).expect("it reads");
     assert_eq!(next(&mut from), ToHead::Ready);
     to.write_all(&go).expect("it reads");
     let mut first = [0; 6];
@@ -276,7 +282,8 @@ fn a_node_talks_through_pipes() {
     node.stderr.take().expect("a pipe").read_to_end(&mut errors).expect("the end");
     assert!(node.wait().expect("it ends").success());
     assert_eq!(rest, "second\n");
-    let pieces = Listener::new(&NONCE).push(&errors);
+    let errors = errors.strip_prefix(ERRORS_MARK.as_bytes()).expect("the mark");
+    let pieces = Listener::new(&NONCE).push(errors);
     let [Piece::Line(NodeLine::Record(record))] = &pieces[..] else { panic!("{pieces:?}") };
     assert_eq!(record.ended.end, BranchEnd::Succeeded);
     drop(to);

@@ -147,7 +147,8 @@ fn part(file: &str, name: &str) -> String {
         ("editors/tree-sitter/queries/highlights.scm", "loop-clauses") => {
             let further = clauses::rows("forany").flat_map(|row| row.further);
             let further = further.map(|word| (*word).to_owned());
-            let phrases = loop_phrases().into_iter().map(|words| words.join(" "));
+            let phrases = loop_phrases().into_iter().filter(|words| words[0] != "on");
+            let phrases = phrases.map(|words| words.join(" ")).chain([ON_NAME.to_owned()]);
             let phrases: Vec<_> = phrases.chain(further).collect();
             format!("(for [\"{}\"] @type)\n", phrases.join("\" \""))
         }
@@ -156,10 +157,15 @@ fn part(file: &str, name: &str) -> String {
     }
 }
 
+/// Name of an engine as a regular expression, and the phrase with it in tree-sitter's grammar.
+const NAME: &str = "[A-Za-z][A-Za-z0-9._-]*";
+const ON_NAME: &str = "on NAME";
+
 /// Returns the words that a grammar of an editor needs, each with `\s+` between its parts.
 fn words(name: &str) -> Vec<String> {
     let phrases = |head: &str| {
-        let own = loop_clauses().filter(|(owner, _)| *owner == head);
+        let own = loop_clauses().filter(|(owner, words)| *owner == head && words[0] != "on");
+        let on = (head == "forall").then(|| format!(r"on\s+{NAME}"));
         let is_usual = |words: [&str; 2]| {
             let mut rows = clauses::rows(head);
             rows.any(|row| row.words == words && row.value == ValueForm::UsualTime)
@@ -170,7 +176,7 @@ fn words(name: &str) -> Vec<String> {
             let usual = is_usual(words).then(|| format!(r"{phrase}\s+usual\s+or"));
             usual.into_iter().chain([phrase])
         });
-        forms.collect()
+        forms.chain(on).collect()
     };
     let policies = backoff::PolicyKind::ALL.map(backoff::PolicyKind::name);
     let owned = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect::<Vec<_>>();
@@ -371,8 +377,8 @@ fn clauses_table(head: &str) -> String {
         let _ = writeln!(table, "| `{}` | {} |", row.usage, row.help);
     }
     if head == "forall" {
-        for engine in EngineId::ALL {
-            let help = engine.row().help.trim_end_matches('.');
+        for row in EngineId::rows() {
+            let help = row.help.trim_end_matches('.');
             let (usage, help) = help.split_once(": ").expect("a usage and a description");
             let _ = writeln!(table, "| {usage} | {help} |");
         }
@@ -461,13 +467,12 @@ fn grammar_of_loops() -> String {
             })
         },
     );
-    let engines = EngineId::ALL.map(|engine| format!("\"{}\"", engine.name())).join(" | ");
     let own = loop_phrases();
     let mut openers: Vec<String> =
         own.iter().filter(|words| words[0] != "on").map(|words| sequence(words)).collect();
     openers.push("\"on\" ~ blank+ ~ engine".to_owned());
     format!(
-        "loop_clause = _{{ {names} | on_engine }}\n{rules}engine = {{ {engines} }}\n\
+        "loop_clause = _{{ {names} | on_engine }}\n{rules}\
          // Words that begin clauses: no words of a list, also where no clause is meant.\n{}",
         grammar_words("opener", &openers).replace("= {", "= _{"),
     )
@@ -528,8 +533,9 @@ fn tree_sitter_clause(row: &ClauseRow) -> Option<String> {
 
 fn tree_sitter_loops() -> String {
     let clauses = |head| clauses::rows(head).filter_map(tree_sitter_clause).collect::<String>();
-    let engines = EngineId::ALL.map(|engine| format!("phrase('on', '{}')", engine.name()));
-    let on = format!("        seq(choice({}), optional($._expression)),\n", engines.join(", "));
+    let on = format!(
+        "        seq(alias(token(/on[ \\t]+{NAME}/), '{ON_NAME}'), optional($._expression)),\n"
+    );
     format!(
         "    _forany_clause: ($) =>\n      choice(\n{}      ),\n    \
          _forall_clause: ($) =>\n      choice(\n{}{on}      ),\n",

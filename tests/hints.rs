@@ -57,7 +57,7 @@ struct Curl;
 
 impl Programs for Curl {
     fn has(&self, name: &str) -> bool {
-        !["nosuch", "curll", "die"].contains(&name)
+        !["nosuch", "curll", "die"].contains(&name) && !name.starts_with("ftsh-carry-")
     }
 
     fn names(&self) -> Vec<String> {

@@ -12,6 +12,7 @@ mod bad_input;
 mod branch;
 mod bytes;
 mod caller;
+mod carriers;
 mod channels;
 mod ci;
 mod cli;

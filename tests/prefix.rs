@@ -373,7 +373,10 @@ fn row_a_mistake_is_one_line_and_nothing_runs() {
             "forany in a b hedge 5 s -- touch ran",
             "forany in a b «hedge» 5 s: `hedge` is not a clause; write `forany … hedge after 5 s`",
         ),
-        ("forall in a on nowhere -- touch ran", "there is no engine `nowhere`"),
+        (
+            "forall in a on nowhere -- touch ran",
+            "ftsh: there is no program `ftsh-carry-nowhere` along `PATH`; there are ",
+        ),
         ("on", "on «»: the engine is missing; after `on` comes `slurm`, "),
         ("on ssh -- touch ran", "on «ssh»: expected a list of hosts, like "),
         ("forall in a on -- touch ran", "forall in a on «»: the engine is missing; after `on` "),

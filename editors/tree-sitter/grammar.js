@@ -182,7 +182,7 @@ module.exports = grammar({
         seq(phrase('atomic', 'in'), repeat($._item)),
         seq(phrase('while', 'free'), $.size),
         seq(phrase('while', 'load'), $._expression),
-        seq(choice(phrase('on', 'slurm'), phrase('on', 'ssh')), optional($._expression)),
+        seq(alias(token(/on[ \t]+[A-Za-z][A-Za-z0-9._-]*/), 'on NAME'), optional($._expression)),
       ),
     // end of generated
 

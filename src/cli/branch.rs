@@ -23,8 +23,8 @@ use ftsh_machine::{Machine, Outcome};
 use ftsh_process as process;
 use ftsh_process::non_blocking_writer;
 use ftsh_remote::{
-    BadFrame, Branch, BranchRecord, Frames, Go, Hello, Identity, Lease, NodeLine, ToHead, ToNode,
-    frame, merge,
+    BadFrame, Branch, BranchRecord, ERRORS_MARK, Frames, Go, Hello, Identity, Lease, NodeLine,
+    OPENING, ToHead, ToNode, frame, merge,
 };
 use ftsh_sys::os_error::plain;
 
@@ -61,6 +61,10 @@ pub(super) fn serve() -> Result<Outcome> {
     let identity = identity()
         .map_err(|error| anyhow!("can't read the program that is running: {}", plain(&error)))?;
     let node = node_name();
+    if !is_opened()? {
+        return Ok(Outcome::Succeeded);
+    }
+    non_blocking_writer::standard_error().print(ERRORS_MARK);
     let mut frames = Frames::<ToNode>::default();
     send(&ToHead::Hello(Hello { identity: identity.clone(), node: node.clone() }))?;
     let prepared = match receive(&mut frames)? {
@@ -101,6 +105,13 @@ fn send(message: &ToHead) -> Result<()> {
         .map_err(|error| anyhow!("can't write to the head: {}", plain(&error)))
 }
 
+/// Waits for the head. Returns false at the end of the input, and for a second start of the job,
+/// which reads what is meant for the first.
+fn is_opened() -> Result<bool> {
+    let mut first = [0];
+    Ok(read(&mut first)? == 1 && first == [OPENING])
+}
+
 /// Returns the next message, or none at the end of the input.
 fn receive(frames: &mut Frames<ToNode>) -> Result<Option<ToNode>> {
     let mut bytes = vec![0; 1 << 16];
@@ -109,13 +120,22 @@ fn receive(frames: &mut Frames<ToNode>) -> Result<Option<ToNode>> {
         if let Some(message) = frames.message().map_err(damaged)? {
             return Ok(Some(message));
         }
-        // Unbuffered, because bytes after this message belong to another reader.
-        match nix::unistd::read(io::stdin(), &mut bytes) {
-            Ok(0) => return Ok(None),
-            Ok(read) => frames.push(&bytes[..read]),
+        match read(&mut bytes)? {
+            0 => return Ok(None),
+            read => frames.push(&bytes[..read]),
+        }
+    }
+}
+
+/// Reads from the head, unbuffered, because bytes after a message belong to another reader.
+fn read(bytes: &mut [u8]) -> Result<usize> {
+    loop {
+        match nix::unistd::read(io::stdin(), bytes) {
             Err(nix::errno::Errno::EINTR) => {}
-            Err(errno) => {
-                return Err(anyhow!("can't read from the head: {}", plain(&errno.into())));
+            result => {
+                return result.map_err(|errno| {
+                    anyhow!("can't read from the head: {}", plain(&errno.into()))
+                });
             }
         }
     }
@@ -142,6 +162,7 @@ fn prepare(branch: Branch, identity: &Identity) -> Result<PreparedBranch> {
     })?;
     let environment = std::env::vars_os()
         .filter(|(name, _)| !options::is_private(name))
+        .filter(|(name, _)| !cluster::is_for_carrier(name.as_encoded_bytes()))
         .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()));
     let prefixes: Vec<_> = cluster::environment_prefixes().collect();
     packed.variables = merge(packed.variables, &packed.unset, &prefixes, environment);

@@ -28,11 +28,11 @@ use self::plan::resolve::{self, ProcessContext};
 use self::plan::source::ScriptSource;
 use self::plan::{Action, RunPlan};
 use ftsh_ide::known::SessionSnapshot;
-use ftsh_ide::lint::check_code;
+use ftsh_ide::lint::{self, Programs, check_code};
 use ftsh_machine::Outcome;
 use ftsh_process as process;
-use ftsh_syntax::print;
 use ftsh_syntax::slug::Slug;
+use ftsh_syntax::{Script, print};
 
 /// Exit status if the program of a prefix does not exist.
 const NOT_FOUND: u8 = 127;
@@ -130,6 +130,27 @@ fn request(words: Vec<OsString>) -> Result<Request> {
     }
 }
 
+/// Refuses a run that names a carrier which is not installed, in its script or by `--on`.
+fn refuse_missing_carriers(script: &Script, plan: &RunPlan, programs: &dyn Programs) -> Result<()> {
+    let refuse = |text: String| Err(messages::usage(Slug::UnknownEngine, text));
+    let on = plan.machine.on.as_ref().map(|on| on.engine);
+    if let Some((message, meant)) = on.and_then(|on| lint::missing_carrier(on, programs)) {
+        return refuse(format!("--on, FTSH_ON: {message}; {meant}"));
+    }
+    for file in script.all_files() {
+        if let Some(error) = lint::missing_carriers(file, programs).first() {
+            let hint = error.hint.as_ref().map(ToString::to_string).unwrap_or_default();
+            if let ScriptSource::Prefix(_) = plan.script.program {
+                let meant = hint.split(';').next().unwrap_or_default();
+                return refuse(format!("{}; {meant}", error.message));
+            }
+            let (name, line) = (file.source.name(), file.source.line(error.span.start));
+            return refuse(format!("{name}:{line}: {}; {hint}", error.message));
+        }
+    }
+    Ok(())
+}
+
 /// Treats the script of a plan as the plan's action requires.
 fn execute(plan: RunPlan, context: &ProcessContext) -> Result<Outcome> {
     let programs = || SessionSnapshot::along_path(context.directory, (context.variable)("PATH"));
@@ -155,6 +176,9 @@ fn execute(plan: RunPlan, context: &ProcessContext) -> Result<Outcome> {
             for warning in script.iter().flat_map(check_code) {
                 messages::print_warning(&warning);
             }
+        }
+        if let Ok(script) = &script {
+            refuse_missing_carriers(script, &plan, &views::PathLookup(programs()))?;
         }
         return run::run(script, plan);
     }

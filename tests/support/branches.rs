@@ -8,8 +8,8 @@ use ftsh_machine::driver;
 use ftsh_machine::packed::{BranchEnd, PackedBranch};
 use ftsh_machine::{Config, Machine};
 use ftsh_remote::{
-    Branch, BranchRecord, Frames, Go, Identity, Listener, NodeLine, Nonce, Piece, ToHead, ToNode,
-    frame,
+    Branch, BranchRecord, ERRORS_MARK, Frames, Go, Identity, Listener, NodeLine, Nonce, OPENING,
+    Piece, ToHead, ToNode, frame,
 };
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
@@ -65,8 +65,10 @@ pub(crate) fn messages(packed: PackedBranch, waited: Duration) -> [Vec<u8>; 2] {
 /// Returns the messages of a head as [`messages`], with this lease.
 pub(crate) fn leased(packed: PackedBranch, waited: Duration, lease: Duration) -> [Vec<u8>; 2] {
     let branch = Branch { identity: identity(), packed, child_env: Vec::new() };
-    [ToNode::Branch(Box::new(branch)), ToNode::Go(Go { nonce: NONCE, waited, lease })]
-        .map(|message| frame(&message).expect("short"))
+    let message = |message| frame(&message).expect("short");
+    let mut branch = message(ToNode::Branch(Box::new(branch)));
+    branch.insert(0, OPENING);
+    [branch, message(ToNode::Go(Go { nonce: NONCE, waited, lease }))]
 }
 
 /// Messages of a node, output of its branch, and the record.
@@ -89,7 +91,9 @@ pub(crate) fn node_output(finished: &Finished) -> NodeOutput {
     }
     let (mut errors, mut record) = (Vec::new(), None);
     let mut listener = Listener::new(&NONCE);
-    for piece in listener.push(&finished.stderr) {
+    let errors_of_node =
+        finished.stderr.strip_prefix(ERRORS_MARK.as_bytes()).unwrap_or(&finished.stderr);
+    for piece in listener.push(errors_of_node) {
         match piece {
             Piece::Printed(bytes) => errors.extend(bytes),
             Piece::Line(NodeLine::Record(found)) => record = Some(*found),

@@ -21,11 +21,13 @@ pub(crate) enum ConnectionPipe {
     Output,
     /// Pipe from the standard error of the command.
     Errors,
+    /// Pipe from descriptor 3 of a carrier.
+    Notices,
 }
 
 impl ConnectionPipe {
     /// All pipes, in the order of their keys.
-    pub(crate) const ALL: [Self; 3] = [Self::Input, Self::Output, Self::Errors];
+    pub(crate) const ALL: [Self; 4] = [Self::Input, Self::Output, Self::Errors, Self::Notices];
     /// Number of keys that each connection reserves.
     pub(crate) const KEYS: u64 = 4;
 }
@@ -37,6 +39,7 @@ pub(crate) struct Connection {
     input: Option<io::PipeWriter>,
     output: Option<io::PipeReader>,
     errors: Option<io::PipeReader>,
+    notices: Option<io::PipeReader>,
     /// Chunks that are not yet written completely.
     unwritten: VecDeque<Arc<[u8]>>,
     /// Number of bytes already written of the first chunk.
@@ -56,39 +59,37 @@ pub(crate) enum Received {
 }
 
 impl Connection {
-    /// Creates the pipes, and returns the connection and the ends for the command.
+    /// Creates the pipes, one more for a carrier, and returns the connection and the ends for the
+    /// command.
     pub(crate) fn open(
         driver: &mut ProcessDriver,
         first_key: u64,
-    ) -> io::Result<(Self, [OwnedFd; 3])> {
+        is_carrier: bool,
+    ) -> io::Result<(Self, Vec<OwnedFd>)> {
         let (their_input, input) = io::pipe()?;
-        let (output, their_output) = io::pipe()?;
-        let (errors, their_errors) = io::pipe()?;
-        let (input, output, errors) = (
-            prepare_own_end(input.into())?,
-            prepare_own_end(output.into())?,
-            prepare_own_end(errors.into())?,
-        );
-        driver.add_fd(
-            output.as_fd(),
-            first_key + ConnectionPipe::Output as u64,
-            Readiness::ToRead,
-        )?;
-        driver.add_fd(
-            errors.as_fd(),
-            first_key + ConnectionPipe::Errors as u64,
-            Readiness::ToRead,
-        )?;
+        let input = prepare_own_end(input.into())?;
+        let mut theirs = vec![their_input.into()];
+        let mut from = |pipe: ConnectionPipe| {
+            let (reader, their_end) = io::pipe()?;
+            let reader = prepare_own_end(reader.into())?;
+            driver.add_fd(reader.as_fd(), first_key + pipe as u64, Readiness::ToRead)?;
+            theirs.push(their_end.into());
+            Ok::<_, io::Error>(io::PipeReader::from(reader))
+        };
+        let output = from(ConnectionPipe::Output)?;
+        let errors = from(ConnectionPipe::Errors)?;
+        let notices = is_carrier.then(|| from(ConnectionPipe::Notices)).transpose()?;
         let connection = Self {
             first_key,
             input: Some(input.into()),
-            output: Some(output.into()),
-            errors: Some(errors.into()),
+            output: Some(output),
+            errors: Some(errors),
+            notices,
             unwritten: VecDeque::new(),
             written: 0,
             is_listening: false,
         };
-        Ok((connection, [their_input.into(), their_output.into(), their_errors.into()]))
+        Ok((connection, theirs))
     }
 
     /// Reads the available bytes, at most one block.
@@ -97,6 +98,7 @@ impl Connection {
             ConnectionPipe::Input => return Received::End,
             ConnectionPipe::Output => &mut self.output,
             ConnectionPipe::Errors => &mut self.errors,
+            ConnectionPipe::Notices => &mut self.notices,
         };
         let Some(reader) = slot else { return Received::End };
         let mut bytes = vec![0; MAX_READ];
@@ -175,6 +177,7 @@ impl Connection {
         self.close_input(driver);
         close_reader(driver, &mut self.output);
         close_reader(driver, &mut self.errors);
+        close_reader(driver, &mut self.notices);
     }
 }
 

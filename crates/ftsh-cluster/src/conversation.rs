@@ -1,21 +1,18 @@
 //! Conversation between this shell and a node, until nothing is left of the branch there.
 
-use std::time::Duration;
-
 use nix::libc::SIGTERM;
 
 use super::ClusterDriver;
 use super::connection::{ConnectionPipe, Received};
-use super::remote_branch::{AwaitedEvent, RemoteBranch};
+use super::remote_branch::{AwaitedEvent, END_TIMEOUT, RemoteBranch};
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{Action, Effect, FdChange, FdSource, ScopeId};
 use ftsh_machine::event::{CommandStatus, Returned};
 use ftsh_machine::{Event, Time};
+use ftsh_process::CANCEL_TIMEOUT;
 use ftsh_remote::{HeadOutput, Stream};
 use ftsh_sys::os_error::plain;
 
-/// Time until a needless command of an engine is killed.
-const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of bytes that one command prints.
 const MAX_PRINT: usize = 256 * 1024;
 
@@ -50,10 +47,17 @@ impl ClusterDriver {
                     let node = it.node(node);
                     ready.push_back(Event::Placed { process: it.dispatched.process, node });
                 }
-                HeadOutput::Placed(_) => {}
                 HeadOutput::Printed(stream, bytes) => it.unprinted.push(stream, &bytes),
+                HeadOutput::Recorded if it.carried.is_some() && !it.engine_ended => {
+                    it.connection.close_input(inner);
+                    it.kill_at = Some(inner.now() + END_TIMEOUT);
+                }
+                HeadOutput::Placed(_) | HeadOutput::Recorded => {}
                 HeadOutput::Returned(returned) => {
                     it.connection.close(inner);
+                    if it.engine_ended && matches!(returned, Returned::Ended { .. }) {
+                        it.take_job();
+                    }
                     // The command of a branch that reported its end exits without a signal.
                     let is_needless = !matches!(returned, Returned::Ended { .. });
                     if !it.engine_ended {
@@ -65,6 +69,12 @@ impl ClusterDriver {
                     it.returned = Some(it.with_script_name(returned));
                 }
             }
+        }
+        let is_needless = |it: &RemoteBranch| {
+            it.returned.as_ref().is_some_and(|it| !matches!(it, Returned::Ended { .. }))
+        };
+        if self.branches.get(&number).is_some_and(is_needless) {
+            self.cancel_job(number);
         }
         self.end_start(number);
         self.print(number);
@@ -149,8 +159,9 @@ impl ClusterDriver {
     /// once.
     pub(super) fn wait_for_engines(&mut self) {
         self.end_polls();
-        let until = self.inner.now() + END_TIMEOUT * 2;
-        let is_there = |it: &Self| !it.branches.is_empty() || it.is_polling();
+        let until = self.inner.now() + END_TIMEOUT * 2 + CANCEL_TIMEOUT;
+        let is_there =
+            |it: &Self| !it.branches.is_empty() || it.is_polling() || it.cancels.are_left();
         while is_there(self) && self.inner.now() < until {
             self.turn(until);
             if self.ready.drain(..).any(|event| matches!(event, Event::Interrupted(_))) {
@@ -172,6 +183,9 @@ impl ClusterDriver {
         if let Some(engine) = self.engine_with_poll(number) {
             return self.on_list(engine, pipe);
         }
+        if self.cancels.has(number) {
+            return self.cancels.read(&mut self.inner, number, pipe);
+        }
         let Some(it) = self.branches.get_mut(&number) else { return };
         if pipe == ConnectionPipe::Input {
             it.connection.flush(&mut self.inner);
@@ -192,7 +206,10 @@ impl ClusterDriver {
         };
         it.engine_ended = true;
         it.kill_at = None;
-        for pipe in [ConnectionPipe::Output, ConnectionPipe::Errors] {
+        if matches!(it.returned, Some(Returned::Ended { .. })) {
+            it.take_job();
+        }
+        for pipe in [ConnectionPipe::Notices, ConnectionPipe::Output, ConnectionPipe::Errors] {
             while let Received::Bytes(bytes) = it.connection.read(&mut self.inner, pipe) {
                 it.on_bytes(pipe, self.inner.now(), &bytes);
             }
@@ -203,6 +220,10 @@ impl ClusterDriver {
         {
             it.closed(code);
             self.process_outputs(number);
+            // Without a record, something may still run there.
+            if self.branches.get(&number).is_some_and(|it| it.returned.is_none()) {
+                self.cancel_job(number);
+            }
         }
     }
 }

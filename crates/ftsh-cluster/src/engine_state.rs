@@ -19,6 +19,8 @@ pub(super) struct EngineState {
     pub hosts: Hosts,
     pub schedule: PollSchedule,
     pub poll: Option<QueuePoll>,
+    /// True once the list of a carrier has failed, which is not called again.
+    pub is_list_useless: bool,
 }
 
 impl EngineState {
@@ -30,6 +32,7 @@ impl EngineState {
             hosts: Hosts::default(),
             schedule: PollSchedule::new(first_poll),
             poll: None,
+            is_list_useless: false,
         }
     }
 

@@ -2,10 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use bstr::{BStr, ByteSlice};
-
-use ftsh_syntax::engine;
-
 /// Maximum number of branches that begin at once on a host. A server with the default `MaxStartups`
 /// of `sshd_config` refuses connections at random from ten on.
 const MAX_BEGINNING: u64 = 8;
@@ -27,21 +23,16 @@ struct HostUse {
 }
 
 impl Hosts {
-    /// Chooses a host of a list such as `host1 host2*4`, and returns true if the list has other
+    /// Chooses one of these hosts with their places, and returns true if the list has other
     /// hosts. Hosts to avoid are candidates only if the list has no others.
     ///
     /// The host with the fewest refusals comes first, then the host with the largest share of free
     /// places, then a known host. Returns none if no host has a free place.
-    ///
-    /// # Errors
-    ///
-    /// Returns the reason if the list is invalid.
     pub(crate) fn choose(
         &self,
-        list: &BStr,
+        hosts: &[(String, u64)],
         avoid: &[String],
-    ) -> Result<Option<(String, bool)>, String> {
-        let hosts = engine::hosts(&list.to_str_lossy())?;
+    ) -> Option<(String, bool)> {
         let wanted = |(host, _): &&(String, u64)| !avoid.contains(host);
         let all_are_avoided = !hosts.iter().any(|host| wanted(&host));
 
@@ -57,7 +48,7 @@ impl Hosts {
             let by_place = by_refusals.then(left_a.total_cmp(left_b));
             by_place.then(of_a.is_known.cmp(&of_b.is_known)).then_with(|| b.cmp(a))
         });
-        Ok(best.map(|(host, ..)| (host.clone(), hosts.len() > 1)))
+        best.map(|(host, ..)| (host.clone(), hosts.len() > 1))
     }
 
     /// Counts a branch that is sent to a host.
@@ -91,11 +82,14 @@ impl Hosts {
 
 #[cfg(test)]
 mod tests {
+    use ftsh_syntax::engine;
+
     use super::*;
 
     fn chosen(hosts: &Hosts, list: &str, avoid: &[&str]) -> Option<String> {
         let avoid: Vec<_> = avoid.iter().map(ToString::to_string).collect();
-        hosts.choose(list.into(), &avoid).expect("a list").map(|(host, _)| host)
+        let list = engine::hosts(list).expect("a list");
+        hosts.choose(&list, &avoid).map(|(host, _)| host)
     }
 
     #[test]
@@ -121,7 +115,8 @@ mod tests {
             hosts.enter("a");
         }
         assert_eq!(chosen(&hosts, "a a*3", &[]), None);
-        assert!(!Hosts::default().choose("a a".into(), &[]).expect("a list").expect("a host").1);
+        let list = engine::hosts("a a").expect("a list");
+        assert!(!Hosts::default().choose(&list, &[]).expect("a host").1);
     }
 
     #[test]

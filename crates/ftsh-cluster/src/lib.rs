@@ -7,6 +7,8 @@
 //! would.
 
 mod backlog;
+mod cancels;
+mod carried;
 mod connection;
 mod conversation;
 mod engine_state;
@@ -25,6 +27,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::time::Duration;
 
+use self::cancels::Cancels;
 use self::engine_state::EngineState;
 use self::engines::Engine;
 use self::remote_branch::{AwaitedEvent, RemoteBranch, ReservedIds};
@@ -33,6 +36,7 @@ use bstr::BString;
 use ftsh_machine::driver::{BufferPart, Driver, Durable};
 use ftsh_machine::effect::{BufferId, Dispatch, Effect, IoId, ScopeId, ViewId};
 use ftsh_machine::event::{Blame, CommandStatus, SpawnErrorKind};
+use ftsh_machine::record::Level;
 use ftsh_machine::{Event, Machine, Time};
 use ftsh_process::ProcessDriver;
 use ftsh_remote::Lease;
@@ -40,7 +44,7 @@ use ftsh_remote::family::Families;
 use ftsh_remote::orphans::OrphanedBranches;
 use ftsh_syntax::engine::EngineId;
 
-pub use self::engines::{environment_prefixes, node_name};
+pub use self::engines::{environment_prefixes, is_for_carrier, node_name};
 
 /// Settings of a cluster driver that options and environment decide.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +68,7 @@ pub struct ClusterDriver {
     /// This program, loaded by the first submission.
     program: Option<ShellProgram>,
     branches: BTreeMap<u64, RemoteBranch>,
+    cancels: Cancels,
     families: Families,
     /// Branches that wait for a free host.
     waiting: VecDeque<Dispatch>,
@@ -92,6 +97,7 @@ impl ClusterDriver {
             engines: BTreeMap::new(),
             program: None,
             branches: BTreeMap::new(),
+            cancels: Cancels::default(),
             families: Families::default(),
             waiting: VecDeque::new(),
             orphans: OrphanedBranches::default(),
@@ -132,6 +138,15 @@ impl ClusterDriver {
             Event::Exited { status, .. } if self.engine_with_poll(number).is_some() => {
                 self.poll_ended(number, status);
             }
+            Event::Exited { status, .. } if self.cancels.has(number) => {
+                self.cancel_ended(number, status, "it said nothing");
+            }
+            Event::SpawnFailed { error, .. } if self.cancels.has(number) => {
+                self.cancel_ended(number, CommandStatus::Lost, &error.message);
+            }
+            Event::Emptied { .. } if self.cancels.has(number) => {
+                self.cancel_ended(number, CommandStatus::Lost, "it took longer than 10 s");
+            }
             Event::SpawnFailed { .. } | Event::Emptied { .. }
                 if self.engine_with_poll(number).is_some() =>
             {
@@ -145,6 +160,7 @@ impl ClusterDriver {
                     );
                     let blame = if is_missing { Blame::Request } else { Blame::Engine };
                     it.engine_ended = true;
+                    it.take_job();
                     it.head.closed(&error.message, blame);
                 }
                 self.process_outputs(number);
@@ -170,7 +186,10 @@ impl ClusterDriver {
     /// Returns the time of the next internal work of the driver.
     fn next_due(&self) -> Time {
         let due = self.branches.values().map(RemoteBranch::next_due).min().unwrap_or(Time::NEVER);
-        due.min(self.next_poll()).min(self.orphans.next_due()).min(self.next_stale())
+        due.min(self.next_poll())
+            .min(self.orphans.next_due())
+            .min(self.next_stale())
+            .min(self.cancels.next_due())
     }
 
     fn handle_due(&mut self) {
@@ -185,15 +204,21 @@ impl ClusterDriver {
         for number in due.map(RemoteBranch::number).collect::<Vec<_>>() {
             let Some(it) = self.branches.get_mut(&number) else { continue };
             it.head.handle_timeout(now);
+            if let Some(note) = it.take_silence(now) {
+                self.inner.log_note(Level::FAILURES, note);
+            }
             if it.kill_at.take_if(|at| *at <= now).is_some() {
                 let scope = it.ids.scope();
                 self.inner.perform(Effect::Terminate(scope));
                 self.inner.perform(Effect::Kill { scope, strong: true });
+                self.cancel_job(number);
             }
             self.process_outputs(number);
         }
         self.return_stale();
         self.poll_queues();
+        self.cancels.give_up(&mut self.inner);
+        self.cancel_stale();
     }
 
     /// Waits for an event on this machine or of a branch, and handles internal work.

@@ -5,15 +5,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bstr::ByteSlice;
+use bstr::{BString, ByteSlice};
 
 use super::ClusterDriver;
 use super::connection::{Connection, ConnectionPipe, Received};
-use super::engines::{BatchQueue, QueueEntry, StartRefusal};
+use super::engines::{BatchQueue, JobList, QueueEntry, StartRefusal};
 use super::remote_branch::{Dispatched, RemoteBranch, ReservedIds};
 use ftsh_machine::Time;
 use ftsh_machine::driver::Driver;
-use ftsh_machine::effect::{Action, Effect};
+use ftsh_machine::effect::Effect;
 use ftsh_machine::event::{Blame, CommandStatus};
 use ftsh_process::ProcessDriver;
 use ftsh_syntax::engine::EngineId;
@@ -53,36 +53,35 @@ impl ClusterDriver {
             return;
         }
         let waiting = || branches.values().filter(|it| it.dispatched.engine == id && it.may_wait());
+        // One call of a carrier has the words of one clause.
+        let words = waiting().find_map(RemoteBranch::words).cloned();
+        let waiting = || waiting().filter(|it| it.words() == words.as_ref());
         let sought = waiting().filter_map(|it| Some((it.number(), it.pending_job()?)));
         let sought: BTreeMap<_, _> = sought.collect();
+        let jobs: Vec<_> = waiting().map(|it| it.job.clone()).collect();
         let dispatched = waiting().map(|it| it.dispatched).next();
-        if state.schedule.begin(sought, dispatched.is_some())
+        let is_needed = dispatched.is_some() && !state.is_list_useless;
+        if state.schedule.begin(sought, is_needed)
             && let Some(dispatched) = dispatched
-            && self.begin_poll(&dispatched).is_err()
+            && self.begin_poll(&dispatched, &jobs, &words.unwrap_or_default()).is_err()
         {
             self.engine(id).schedule.answered(now, None);
         }
     }
 
-    fn begin_poll(&mut self, dispatched: &Dispatched) -> io::Result<()> {
-        let Some(queue) = self.engine(dispatched.engine).engine.queue() else { return Ok(()) };
+    fn begin_poll(
+        &mut self,
+        dispatched: &Dispatched,
+        jobs: &[String],
+        words: &BString,
+    ) -> io::Result<()> {
+        let engine = dispatched.engine;
+        let Some(queue) = self.engine(engine).engine.queue() else { return Ok(()) };
         let environment = self.program()?.environment;
         let wanted = environment.iter().filter(|(name, _)| !queue.is_filter(name)).cloned();
         let environment = Arc::new(wanted.collect());
-        let ids = self.new_ids();
-        let (mut connection, theirs) = Connection::open(&mut self.inner, ids.first_key())?;
-        connection.close_input(&mut self.inner);
-        self.inner.add_table(ids.engine_io(), theirs)?;
-        self.inner.open_apart(ids.scope());
-        let words = queue.list();
-        let begin_poll = Action::Program { words, environment, overrides: Vec::new() };
-        self.inner.perform(ids.run(
-            dispatched,
-            ids.engine(),
-            begin_poll,
-            ids.engine_io(),
-            Vec::new(),
-        ));
+        let (words, variables) = queue.list(&JobList { engine, jobs, words: words.as_bstr() });
+        let (ids, connection) = self.start_apart(dispatched.task, words, environment, variables)?;
         let until = self.inner.now() + LIST_TIMEOUT;
         self.engine(dispatched.engine).poll =
             Some(QueuePoll { ids, queue, connection, answer: Vec::new(), until });
@@ -114,8 +113,10 @@ impl ClusterDriver {
         let lines = poll.answer.lines().filter_map(|line| line.to_str().ok());
         let jobs: Vec<_> = lines.filter_map(|line| poll.queue.parse(line)).collect();
         let has_answered = status == CommandStatus::Exited(0);
-        let waiting = jobs.iter().filter(|job| job.node.is_none()).map(|job| job.job);
+        let waiting = jobs.iter().filter(|job| job.is_pending).map(|job| job.job);
         let listed: Option<BTreeSet<_>> = has_answered.then(|| waiting.collect());
+        let of_queue = self.engine(id);
+        of_queue.is_list_useless |= !has_answered && of_queue.engine.is_carrier();
         self.expect_hello(id, &jobs);
         let now = self.inner.now();
         for number in self.engine(id).schedule.answered(now, listed.as_ref()) {
@@ -132,10 +133,9 @@ impl ClusterDriver {
         let (now, sent) = (self.inner.now(), self.sent_along());
         let nodes = jobs.iter().filter_map(|job| Some((job.name, job.node?)));
         let nodes: BTreeMap<_, _> = nodes.collect();
-        let mark = self.inner.tag_name();
         let waiting = |it: &&mut RemoteBranch| it.dispatched.engine == id && it.may_wait();
         for it in self.branches.values_mut().filter(waiting) {
-            if let Some(node) = nodes.get(it.ids.job(mark).as_str()) {
+            if let Some(node) = nodes.get(it.job.as_str()) {
                 it.sent_to = Some((*node).to_owned());
                 it.head.expect_hello(now, sent);
             }
@@ -201,11 +201,21 @@ impl RemoteBranch {
             && !self.head.has_begun()
     }
 
+    /// Returns the words of the clause, if a carrier has the job.
+    fn words(&self) -> Option<&BString> {
+        Some(&self.carried.as_ref()?.job.as_ref()?.job.words)
+    }
+
     /// Returns the job in the queue, if the job waits for its turn.
     fn pending_job(&self) -> Option<String> {
         let is_there = self.head.node().is_some();
-        let messages =
-            if is_there || !self.may_wait() { return None } else { self.head.preamble() };
+        if is_there || !self.may_wait() {
+            return None;
+        }
+        if let Some(carried) = &self.carried {
+            return carried.is_queued.then(|| self.job.clone());
+        }
+        let messages = self.head.preamble();
         self.dispatched.implementation.queue()?.pending_job(&messages).map(ToOwned::to_owned)
     }
 }

@@ -1,10 +1,13 @@
 //! State of one remote branch.
 
+use std::time::Duration;
+
 use bstr::ByteSlice;
 
 use super::backlog::Backlog;
+use super::carried::Carried;
 use super::connection::{Connection, ConnectionPipe};
-use super::engines::{self, Engine, FailedSubmission, StartRefusal};
+use super::engines::{self, Engine, FailedSubmission, Notice, StartRefusal};
 use ftsh_machine::Time;
 use ftsh_machine::effect::{
     Action, Directory, Dispatch, Effect, FdChange, IoId, OperationId, ProcessId, Run, ScopeId,
@@ -12,10 +15,12 @@ use ftsh_machine::effect::{
 };
 use ftsh_machine::event::Returned;
 use ftsh_machine::time::Deadline;
-use ftsh_process::CLIENTS;
+use ftsh_process::{CLIENTS, NotedJob};
 use ftsh_remote::Head;
 use ftsh_syntax::engine::EngineId;
 
+/// Time until a needless command of an engine is killed.
+pub(crate) const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// First reserved id. The machine counts from 1, and the journal counts down from the greatest
 /// number. The process driver recognizes the commands of engines by reserved scope ids.
 const RESERVED: u64 = CLIENTS;
@@ -37,9 +42,12 @@ impl ReservedIds {
         self.0
     }
 
-    /// Returns the name of the job, in a run with this mark.
+    /// Returns the name of the job, in a run with this mark: at most 50 characters, which are
+    /// letters, digits and `-`.
     pub(crate) fn job(self, mark: &str) -> String {
-        format!("ftsh-{mark}-{}", self.0)
+        // The other parts of the mark are no longer unique on other machines.
+        let random = mark.rsplit('-').next().unwrap_or(mark);
+        format!("ftsh-{random}-{}", self.0)
     }
 
     /// Returns the first key of the pipes.
@@ -50,7 +58,7 @@ impl ReservedIds {
     /// Returns the effect that runs a command here.
     pub(crate) fn run(
         self,
-        dispatched: &Dispatched,
+        (task, line): (TaskId, u32),
         process: ProcessId,
         action: Action,
         io: IoId,
@@ -58,7 +66,7 @@ impl ReservedIds {
     ) -> Effect {
         Effect::Run(Box::new(Run {
             process,
-            task: dispatched.task,
+            task,
             scope: self.scope(),
             action,
             directory: Directory::default(),
@@ -69,7 +77,7 @@ impl ReservedIds {
             feeds: 0,
             deadline: Deadline::NONE,
             grace: None,
-            line: dispatched.line,
+            line,
         }))
     }
 
@@ -178,6 +186,10 @@ pub(crate) struct RemoteBranch {
     pub place: HostPlace,
     pub head: Head,
     pub connection: Connection,
+    /// Name of the job.
+    pub job: String,
+    /// What is known of the job, if a carrier has the job.
+    pub carried: Option<Carried>,
     /// Node of the job in the list of the queue.
     pub sent_to: Option<String>,
     /// True once the engine's command has ended.
@@ -206,6 +218,7 @@ impl RemoteBranch {
         place: HostPlace,
         head: Head,
         connection: Connection,
+        job: String,
     ) -> Self {
         Self {
             ids,
@@ -213,6 +226,8 @@ impl RemoteBranch {
             place,
             head,
             connection,
+            job,
+            carried: None,
             sent_to: None,
             engine_ended: false,
             unprinted: Backlog::default(),
@@ -233,7 +248,7 @@ impl RemoteBranch {
         io: IoId,
         redirects: Vec<FdChange>,
     ) -> Effect {
-        self.ids.run(&self.dispatched, process, action, io, redirects)
+        self.ids.run((self.dispatched.task, self.dispatched.line), process, action, io, redirects)
     }
 
     /// Returns the number of the branch.
@@ -243,16 +258,54 @@ impl RemoteBranch {
 
     /// Returns the time of the next timeout.
     pub(crate) fn next_due(&self) -> Time {
-        self.head.next_timeout().min(self.kill_at.unwrap_or(Time::NEVER))
+        let silent_at = self.carried.as_ref().map_or(Time::NEVER, |it| it.silent_at);
+        self.head.next_timeout().min(self.kill_at.unwrap_or(Time::NEVER)).min(silent_at)
     }
 
     /// Handles bytes from a pipe.
     pub(crate) fn on_bytes(&mut self, pipe: ConnectionPipe, now: Time, bytes: &[u8]) {
+        // A carrier that still has output to hand on is not late.
+        if let Some(kill_at) = self.kill_at.as_mut().filter(|_| self.returned.is_none()) {
+            *kill_at = now + END_TIMEOUT;
+        }
         match pipe {
             ConnectionPipe::Input => {}
             ConnectionPipe::Output => self.head.on_stdout(now, bytes),
             ConnectionPipe::Errors => self.head.on_stderr(now, bytes),
+            ConnectionPipe::Notices => {
+                let notices = self.carried.as_mut().map(|carried| carried.read(bytes));
+                for notice in notices.into_iter().flatten() {
+                    self.on_notice(notice, now);
+                }
+            }
         }
+    }
+
+    fn on_notice(&mut self, notice: Notice, now: Time) {
+        match notice {
+            Notice::Node(_) => self.head.expect_hello(now, 0),
+            Notice::Refused { blame, node, why } if !self.head.has_begun() => {
+                self.reason = Some(StartRefusal { blame, node, why: why.clone() });
+                self.head.refuse(&why, blame);
+            }
+            Notice::Queued | Notice::Refused { .. } => {}
+        }
+    }
+
+    /// Takes the job of a carrier, to cancel the job or to forget that it has ended.
+    pub(crate) fn take_job(&mut self) -> Option<NotedJob> {
+        self.carried.as_mut()?.job.take()
+    }
+
+    /// Returns a note for the log if nothing has been heard of the job for long.
+    pub(crate) fn take_silence(&mut self, now: Time) -> Option<String> {
+        let carried = self.carried.as_mut().filter(|it| it.silent_at <= now)?;
+        carried.silent_at = Time::NEVER;
+        let is_waiting = self.head.node().is_none() && !self.head.is_over();
+        let program = self.dispatched.implementation.program(self.dispatched.engine);
+        is_waiting.then(|| {
+            format!("waiting for a node: `{program}` says nothing of its job {}", self.job)
+        })
     }
 
     /// Handles the end of the engine's command.
@@ -260,19 +313,26 @@ impl RemoteBranch {
         let messages = self.head.preamble();
         let has_other_hosts = self.place.others;
         let failure = FailedSubmission { messages: &messages, code, has_other_hosts };
-        let reason = engines::reason(self.dispatched.implementation, &failure);
+        let Dispatched { engine, implementation, .. } = self.dispatched;
+        let reason = engines::reason(engine, implementation, &failure);
         self.head.closed("", reason.blame);
         self.reason = Some(reason);
     }
 
-    /// Returns the name of the node in the script: the host's name if the script lists hosts.
+    /// Returns the name of the node in the script: the host's name if the script lists hosts, else
+    /// the carrier's.
     pub(crate) fn node(&self, name: String) -> String {
-        self.place.host.clone().unwrap_or(name)
+        self.script_name().unwrap_or(name)
+    }
+
+    fn script_name(&self) -> Option<String> {
+        let carried = self.carried.as_ref().and_then(|it| it.node.clone());
+        self.place.host.clone().or(carried)
     }
 
     /// Returns the result with the name of the node in the script.
     pub(crate) fn with_script_name(&self, returned: Returned) -> Returned {
-        let name = |node: Option<String>| self.place.host.clone().or(node);
+        let name = |node: Option<String>| self.script_name().or(node);
         match returned {
             Returned::Ended { node, elapsed, ended } => {
                 Returned::Ended { node: self.node(node), elapsed, ended }

@@ -5,22 +5,28 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
 
 use super::ClusterDriver;
+use super::carried::Carried;
 use super::connection::Connection;
-use super::engines::{self, Submission};
+use super::engines::{self, Engine, Submission};
 use super::hosts::Hosts;
 use super::remote_branch::{Dispatched, HostPlace, RemoteBranch, ReservedIds};
 use super::ship;
 use ftsh_machine::driver::Driver;
-use ftsh_machine::effect::{Action, Directory, Dispatch, Effect, Environment};
+use ftsh_machine::effect::{Action, Directory, Dispatch, Effect, Environment, TaskId};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::{Event, Time};
-use ftsh_process as process;
-use ftsh_remote::{Branch, Head, Identity, Nonce};
+use ftsh_process::{self as process, CarriedJob};
+use ftsh_remote::{Branch, Head, Identity, Nonce, OPENING};
+use ftsh_syntax::engine::EngineId;
 use ftsh_sys::os_error::plain;
+
+/// Time from the first message on one stream of a node to that on the other.
+const STREAMS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Reason why a branch cannot be sent, and the cause.
 type NotSent = (String, Blame);
@@ -104,7 +110,10 @@ impl ClusterDriver {
     /// free.
     pub(super) fn return_stale(&mut self) {
         let now = self.inner.now();
-        let has_room = |it: &Dispatch| matches!(self.choose(it, &[]), Ok(Some(_)));
+        let has_room = |it: &Dispatch| {
+            let hosts = it.on.hosts().ok().flatten();
+            hosts.is_some_and(|hosts| self.choose(it.on.engine, &hosts, &[]).is_some())
+        };
         let is_stale = |it: &Dispatch| it.avoid_until <= now && has_room(it);
         if let Some(at) = self.waiting.iter().position(is_stale)
             && let Some(Dispatch { process, .. }) = self.waiting.remove(at)
@@ -127,13 +136,17 @@ impl ClusterDriver {
         let program = self.program().map_err(|error| (plain(&error), Blame::Request))?;
         let ids = self.new_ids();
         let engine = self.engine(dispatch.on.engine).engine;
-        let words = engine.submit(&Submission {
-            name: &ids.job(self.inner.tag_name()),
+        let job = ids.job(self.inner.tag_name());
+        let submission = Submission {
+            engine: dispatch.on.engine,
+            name: &job,
             options: options(&dispatch),
             avoid: &dispatch.avoid,
             command: &program.command(),
             host: place.host.as_deref(),
-        });
+        };
+        let (words, overrides) = (engine.submit(&submission), engine.variables(&submission));
+        let carried = self.carried(&dispatch, engine, &job);
         let dispatched = Dispatched::of(&dispatch, engine);
         let branch_io = dispatch.io;
         let branch = Branch {
@@ -146,17 +159,23 @@ impl ClusterDriver {
                 .map(|(name, it)| ((*name).into(), it.clone()))
                 .collect(),
         };
-        let (mut connection, mut head) =
-            self.connect(ids, branch).map_err(|error| (plain(&error), Blame::Engine))?;
+        let (mut connection, mut head) = self
+            .connect(ids, branch, carried.is_some())
+            .map_err(|error| (plain(&error), Blame::Engine))?;
         if let Some(image) = program.image {
             connection.send(&mut self.inner, image);
         }
+        connection.write(&mut self.inner, &[OPENING]);
         if let Some(host) = &place.host {
             self.engine(dispatched.engine).hosts.enter(host);
             // A host has no queue.
             head.expect_hello(self.inner.now(), self.sent_along());
         }
-        let branch = RemoteBranch::new(ids, dispatched, place, head, connection);
+        let mut branch = RemoteBranch::new(ids, dispatched, place, head, connection, job);
+        if carried.is_some() {
+            branch.head.check_streams(STREAMS_WITHIN);
+        }
+        branch.carried = carried;
         self.inner.open_apart(ids.scope());
         // Output goes to the branch's descriptors, even after the machine has closed these
         // descriptors.
@@ -169,7 +188,7 @@ impl ClusterDriver {
             redirects: Vec::new(),
         });
         let environment = program.environment;
-        let submit = Action::Program { words, environment, overrides: Vec::new() };
+        let submit = Action::Program { words, environment, overrides };
         self.inner.perform(branch.run(ids.engine(), submit, ids.engine_io(), Vec::new()));
         if dispatched.is_listed {
             let now = self.inner.now();
@@ -182,11 +201,9 @@ impl ClusterDriver {
     /// Returns the place of a branch. The place has a host only if the driver chooses hosts.
     /// Returns none if no host is free.
     fn place(&self, dispatch: &Dispatch) -> Result<Option<HostPlace>, NotSent> {
-        if !dispatch.on.engine.lists_hosts() {
-            return Ok(Some(HostPlace::default()));
-        }
-        let chosen = self.choose(dispatch, &dispatch.avoid);
-        let chosen = chosen.map_err(|why| (why, Blame::Request))?;
+        let hosts = dispatch.on.hosts().map_err(|why| (why, Blame::Request))?;
+        let Some(hosts) = hosts else { return Ok(Some(HostPlace::default())) };
+        let chosen = self.choose(dispatch.on.engine, &hosts, &dispatch.avoid);
         Ok(chosen.map(|(host, others)| HostPlace { host: Some(host), others, start_ended: false }))
     }
 
@@ -194,12 +211,42 @@ impl ClusterDriver {
     /// has a free place.
     fn choose(
         &self,
-        dispatch: &Dispatch,
+        engine: EngineId,
+        hosts: &[(String, u64)],
         avoid: &[String],
-    ) -> Result<Option<(String, bool)>, String> {
+    ) -> Option<(String, bool)> {
         let unused = Hosts::default();
-        let hosts = self.engines.get(&dispatch.on.engine).map_or(&unused, |state| &state.hosts);
-        hosts.choose(options(dispatch), avoid)
+        let used = self.engines.get(&engine).map_or(&unused, |state| &state.hosts);
+        used.choose(hosts, avoid)
+    }
+
+    /// Registers the job of a branch, if a carrier will have the job.
+    fn carried(&self, dispatch: &Dispatch, engine: &dyn Engine, name: &str) -> Option<Carried> {
+        let job = engine.is_carrier().then(|| CarriedJob {
+            program: engine.program(dispatch.on.engine),
+            words: options(dispatch).to_owned(),
+            name: name.to_owned(),
+        })?;
+        Some(Carried::new(self.inner.carried_jobs().note(job), self.inner.now()))
+    }
+
+    /// Starts a command of an engine apart from all branches, without input.
+    pub(super) fn start_apart(
+        &mut self,
+        task: TaskId,
+        words: Vec<BString>,
+        environment: Arc<Environment>,
+        overrides: Vec<(BString, BString)>,
+    ) -> io::Result<(ReservedIds, Connection)> {
+        let ids = self.new_ids();
+        let (mut connection, theirs) = Connection::open(&mut self.inner, ids.first_key(), false)?;
+        connection.close_input(&mut self.inner);
+        self.inner.add_table(ids.engine_io(), theirs)?;
+        self.inner.open_apart(ids.scope());
+        let action = Action::Program { words, environment, overrides };
+        let (process, io) = (ids.engine(), ids.engine_io());
+        self.inner.perform(ids.run((task, 0), process, action, io, Vec::new()));
+        Ok((ids, connection))
     }
 
     pub(super) fn new_ids(&mut self) -> ReservedIds {
@@ -221,8 +268,14 @@ impl ClusterDriver {
     }
 
     /// Opens the pipes of an engine's command, and creates the head of the conversation.
-    fn connect(&mut self, ids: ReservedIds, branch: Branch) -> io::Result<(Connection, Head)> {
-        let (connection, theirs) = Connection::open(&mut self.inner, ids.first_key())?;
+    fn connect(
+        &mut self,
+        ids: ReservedIds,
+        branch: Branch,
+        is_carrier: bool,
+    ) -> io::Result<(Connection, Head)> {
+        let first_key = ids.first_key();
+        let (connection, theirs) = Connection::open(&mut self.inner, first_key, is_carrier)?;
         self.inner.add_table(ids.engine_io(), theirs)?;
         let [one, other] = [process::random()?, process::random()?];
         let nonce = Nonce((u128::from(one) << 64 | u128::from(other)).to_ne_bytes());

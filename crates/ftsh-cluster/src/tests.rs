@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use bstr::{BStr, BString};
 
-use super::engines::{BatchQueue, Diagnosis, Engine, FailedSubmission, QueueEntry, Submission};
+use super::engines::{
+    BatchQueue, Diagnosis, Engine, FailedSubmission, JobList, QueueEntry, Submission,
+};
 use super::{ClusterConfig, ClusterDriver};
 use ftsh_machine::event::Blame;
 use ftsh_machine::{Config, Machine, driver};
@@ -43,8 +45,8 @@ impl Batch {
 }
 
 impl Engine for Batch {
-    fn program(&self) -> &'static str {
-        "sh"
+    fn program(&self, _engine: EngineId) -> String {
+        "sh".into()
     }
 
     fn submit(&self, _submission: &Submission) -> Vec<BString> {
@@ -67,13 +69,13 @@ impl BatchQueue for Batch {
         true
     }
 
-    fn list(&self) -> Vec<BString> {
-        self.shell(LIST)
+    fn list(&self, _wanted: &JobList) -> (Vec<BString>, Vec<(BString, BString)>) {
+        (self.shell(LIST), Vec::new())
     }
 
     fn parse<'a>(&self, line: &'a str) -> Option<QueueEntry<'a>> {
         let (job, name) = line.split_once('|')?;
-        Some(QueueEntry { job, name, node: None })
+        Some(QueueEntry { job, name, node: None, is_pending: true })
     }
 
     fn pending_job<'a>(&self, messages: &'a str) -> Option<&'a str> {
@@ -84,7 +86,7 @@ impl BatchQueue for Batch {
 fn implementation(engine: EngineId) -> &'static dyn Engine {
     match engine {
         EngineId::Slurm => &Batch("a"),
-        EngineId::Ssh => &Batch("b"),
+        EngineId::Ssh | EngineId::Carrier(_) => &Batch("b"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::vocabulary::is_name;
 
 /// Part of a word.
@@ -132,4 +133,10 @@ fn enclosed(text: &str, start: usize, close: char) -> usize {
 pub fn assigned(word: &str) -> Option<usize> {
     let (name, _) = word.split_once('=')?;
     is_name(name).then_some(name.len())
+}
+
+/// Returns true if a word of a `forall` is `on` or an engine's name in `on NAME`.
+pub(crate) fn is_on(before: Option<&str>, word: &str, next: Option<&str>) -> bool {
+    let is_engine = |name: &str| EngineId::named(name).is_some();
+    word == "on" && next.is_some_and(is_engine) || before == Some("on") && is_engine(word)
 }

@@ -104,7 +104,10 @@ pub(crate) fn clause(head: &str, word: &str, next: &str) -> Option<String> {
         }
         ("for" | "forany" | "forall", "from" | "input") => return Some(FROM_INPUT.to_owned()),
         ("forall", _) => {
-            let engine = EngineId::named(if word == "on" { next } else { word });
+            let engine = match word {
+                "on" => EngineId::named(next),
+                name => EngineId::BUILT_IN.into_iter().find(|engine| engine.name() == name),
+            };
             if let Some(engine) = engine {
                 return Some(engine.row().help.to_owned());
             }
@@ -169,7 +172,7 @@ pub(crate) fn clauses_with(word: &str) -> Vec<String> {
         found.extend(own.map(|row| format!("`{head}`, `{}`: {}.", row.usage, row.help)));
         if found.len() == before {
             let (first, second) = word.split_once(' ').unwrap_or((word, ""));
-            let engines = EngineId::ALL.into_iter().map(EngineId::name);
+            let engines = EngineId::rows().map(|row| row.name);
             let next = engines.filter(|_| word == "on").map(Some).chain([None]);
             let meanings = next.filter_map(|it| clause(head, first, it.unwrap_or(second)));
             let meanings = meanings.filter(|it| second.is_empty() || it.contains(word));

@@ -4,6 +4,7 @@
 //! that may block, so that time limits hold whatever a file system does.
 
 mod buffers;
+mod carried;
 mod channels;
 mod children;
 mod cleanup;
@@ -38,6 +39,7 @@ mod watch;
 mod workers;
 
 pub use self::buffers::SpillingLog;
+pub use self::carried::{CANCEL_TIMEOUT, CARRY_WORDS, CarriedJob, CarriedJobs, NotedJob};
 pub use self::channels::{BreakerSnapshot, ChannelSnapshot, ListedChannel, list_channels};
 pub use self::cleanup::replace_file;
 pub use self::clock::{BOOT_ID, boot_id, local_zone, since_boot};

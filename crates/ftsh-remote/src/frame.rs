@@ -12,7 +12,7 @@ use thiserror::Error;
 /// the message *hello* reports.
 const MARK: &[u8; 8] = b"\x1eftsh 2\n";
 /// First bytes of the mark in all versions.
-const NAME: &[u8] = b"\x1eftsh ";
+pub(super) const FRAME_NAME: &[u8] = b"\x1eftsh ";
 /// Maximum number of bytes kept of text before a message.
 const MAX_PREAMBLE: usize = 4096;
 /// Length of the mark, the length field and the checksum.
@@ -73,7 +73,7 @@ impl<Message: DeserializeOwned> Frames<Message> {
         let Some(begins) = begins else {
             // The last bytes may be the beginning of a mark.
             let preamble = self.bytes.len().saturating_sub(MARK.len() - 1);
-            if self.bytes.find(NAME).is_some_and(|begins| begins < preamble) {
+            if self.bytes.find(FRAME_NAME).is_some_and(|begins| begins < preamble) {
                 return Err(BadFrame);
             }
             self.skip(preamble);

@@ -9,12 +9,12 @@ use std::time::Duration;
 use bstr::ByteSlice;
 use serde::Serialize;
 
-use super::frame::{Frames, MessageTooLong, frame};
+use super::frame::{FRAME_NAME, Frames, MessageTooLong, frame};
 use super::lease::Lease;
 use super::line::{BranchRecord, NodeLine};
 use super::listen::{Listener, Piece};
 use super::nonce::Nonce;
-use super::{Branch, Go, Hello, ToHead, ToNode};
+use super::{Branch, ERRORS_MARK, Go, Hello, ToHead, ToNode};
 use ftsh_machine::Time;
 use ftsh_machine::event::{Blame, Returned};
 
@@ -37,14 +37,20 @@ pub struct Head {
     phase: HeadPhase,
     /// Messages of engine, login or node before the branch began, on standard error.
     preamble: Vec<u8>,
+    /// Time from the first message on one stream to that on the other, if the streams are checked.
+    streams_within: Option<Duration>,
+    /// True once the mark of standard error has come on that stream.
+    has_errors: bool,
     outputs: VecDeque<HeadOutput>,
 }
 
 #[derive(Debug)]
 enum HeadPhase {
-    /// No node has answered yet. The node must send *hello* before `until`.
+    /// No node has answered yet. The node must send *hello* before `until`, and its mark on standard
+    /// error if the streams are checked.
     Waiting {
         frames: Frames<ToHead>,
+        hello: Option<Hello>,
         until: Time,
     },
     /// A node has received the branch, and must answer before `until`.
@@ -89,6 +95,8 @@ pub enum HeadOutput {
     Placed(String),
     /// The branch has printed the bytes.
     Printed(Stream, Vec<u8>),
+    /// The result is known, and the engine's command can end.
+    Recorded,
     /// The conversation is over. No output follows, and the owner closes the connection.
     Returned(Returned),
 }
@@ -105,8 +113,14 @@ impl Head {
             lease,
             gone_after: Lease::gone_after(lease, kill_timeout),
             packed: now,
-            phase: HeadPhase::Waiting { frames: Frames::default(), until: Time::NEVER },
+            phase: HeadPhase::Waiting {
+                frames: Frames::default(),
+                hello: None,
+                until: Time::NEVER,
+            },
             preamble: Vec::new(),
+            streams_within: None,
+            has_errors: false,
             outputs: VecDeque::new(),
         }
     }
@@ -118,6 +132,20 @@ impl Head {
             && *until == Time::NEVER
         {
             *until = answer_deadline(now, bytes);
+        }
+    }
+
+    /// Refuses an engine that joins the streams of the node, or drops one: the other stream must
+    /// follow within this time. Without this check, a branch would be lost later, at the end of its
+    /// lease.
+    pub fn check_streams(&mut self, within: Duration) {
+        self.streams_within = Some(within);
+    }
+
+    /// Ends a conversation about a branch that the engine refuses, unless the branch has begun.
+    pub fn refuse(&mut self, why: &str, blame: Blame) {
+        if matches!(self.phase, HeadPhase::Waiting { .. } | HeadPhase::Offered { .. }) {
+            self.return_not_begun(why, blame);
         }
     }
 
@@ -172,6 +200,9 @@ impl Head {
         match &mut self.phase {
             HeadPhase::Waiting { frames, .. } | HeadPhase::Offered { frames, .. } => {
                 frames.push(bytes);
+                if self.streams_within.is_some() && frames.preamble().contains_str(ERRORS_MARK) {
+                    return self.return_not_begun(JOINED, Blame::Request);
+                }
                 self.read_messages(now);
             }
             HeadPhase::Begun(_) => self.print(Stream::Output, bytes.to_vec()),
@@ -183,7 +214,7 @@ impl Head {
     /// the output of the branch is not taken, since the stream carries the requests for more time.
     pub fn on_stderr(&mut self, now: Time, bytes: &[u8]) {
         let HeadPhase::Begun(begun) = &mut self.phase else {
-            return self.keep_preamble(bytes);
+            return self.on_preamble(now, bytes);
         };
         for piece in begun.listener.push(bytes) {
             match piece {
@@ -192,7 +223,10 @@ impl Head {
                 Piece::Printed(bytes) => {
                     self.outputs.push_back(HeadOutput::Printed(Stream::Errors, bytes));
                 }
-                Piece::Line(NodeLine::Record(record)) => begun.record = Some(*record),
+                Piece::Line(NodeLine::Record(record)) => {
+                    begun.record = Some(*record);
+                    self.outputs.push_back(HeadOutput::Recorded);
+                }
                 Piece::Line(NodeLine::TooLate) => {
                     let Some(lease) = begun.record.is_none().then_some(self.lease) else {
                         continue;
@@ -284,6 +318,12 @@ impl Head {
             return;
         }
         match &mut self.phase {
+            HeadPhase::Waiting { hello: Some(_), .. } => {
+                self.return_not_begun(&dropped("standard error"), Blame::Engine);
+            }
+            HeadPhase::Waiting { .. } if self.has_errors => {
+                self.return_not_begun(&dropped("standard output"), Blame::Engine);
+            }
             HeadPhase::Waiting { .. } => {
                 self.return_not_begun("no shell there says that it is there", Blame::Node);
             }
@@ -324,8 +364,13 @@ impl Head {
         }
     }
 
-    fn on_hello(&mut self, now: Time, hello: Hello) {
-        let HeadPhase::Waiting { frames, .. } = &mut self.phase else { return };
+    fn on_hello(&mut self, now: Time, greeting: Hello) {
+        let HeadPhase::Waiting { frames, hello, until } = &mut self.phase else { return };
+        if let Some(within) = self.streams_within.filter(|_| !self.has_errors) {
+            (*hello, *until) = (Some(greeting), now + within);
+            return;
+        }
+        let hello = greeting;
         let frames = std::mem::take(frames);
         let bytes = frame(&Offer::Branch(&self.branch));
         let until = answer_deadline(now, bytes.as_ref().map_or(0, Vec::len));
@@ -376,8 +421,27 @@ impl Head {
         }
     }
 
-    fn keep_preamble(&mut self, bytes: &[u8]) {
+    /// Handles bytes on standard error before the branch begins.
+    fn on_preamble(&mut self, now: Time, bytes: &[u8]) {
         self.preamble.extend_from_slice(bytes);
+        if self.streams_within.is_some() && self.preamble.contains_str(FRAME_NAME) {
+            return self.return_not_begun(JOINED, Blame::Request);
+        }
+        if let Some(at) = self.preamble.find(ERRORS_MARK) {
+            self.preamble.drain(at..at + ERRORS_MARK.len());
+            self.has_errors = true;
+            match (&mut self.phase, self.streams_within) {
+                (HeadPhase::Waiting { hello: hello @ Some(_), .. }, _) => {
+                    if let Some(hello) = hello.take() {
+                        self.on_hello(now, hello);
+                    }
+                }
+                (HeadPhase::Waiting { until, .. }, Some(within)) => {
+                    *until = (*until).min(now + within);
+                }
+                _ => {}
+            }
+        }
         let old = self.preamble.len().saturating_sub(MAX_PREAMBLE);
         self.preamble.drain(..old);
     }
@@ -407,6 +471,15 @@ impl Head {
         self.phase = HeadPhase::Over;
         self.outputs.push_back(HeadOutput::Returned(returned));
     }
+}
+
+/// Reason to refuse an engine that sends both streams of the node on one stream.
+const JOINED: &str = "it joins standard output and standard error of the node, which have to \
+                      arrive apart";
+
+/// Returns the reason to refuse an engine that loses a stream of the node.
+fn dropped(stream: &str) -> String {
+    format!("{stream} of the node does not arrive")
 }
 
 /// Returns the deadline for the answer to a number of bytes.

@@ -3,14 +3,17 @@
 //! A *head* is the shell that runs the script. An engine starts the same program on a *node* as
 //! `ftsh --branch`, and connects the program's standard streams to the head:
 //!
-//! 1. The node sends [`ToHead::Hello`] on its standard output, with the program's identity and the
-//!    node's name.
-//! 2. The head sends [`ToNode::Branch`] on the node's standard input. If the node can run the
+//! 1. The head sends [`OPENING`]. The node says nothing before, since an engine may attach to the
+//!    node's output late. A node that reads another byte first is a second start of the same job:
+//!    it exits with 0, so that the engine's queue forgets the job.
+//! 2. The node sends [`ERRORS_MARK`] on its standard error, and [`ToHead::Hello`] on its standard
+//!    output, with the program's identity and the node's name.
+//! 3. The head sends [`ToNode::Branch`] on the node's standard input. If the node can run the
 //!    branch, the node sends [`ToHead::Ready`]. Otherwise the node sends [`ToHead::Refused`] and
 //!    exits.
-//! 3. The head sends [`ToNode::Go`], with a [`Nonce`]. Until then nothing has begun. If the node's
+//! 4. The head sends [`ToNode::Go`], with a [`Nonce`]. Until then nothing has begun. If the node's
 //!    standard input ends before, the node exits without a message.
-//! 4. The branch begins. From then on, the node's standard output and standard error carry the
+//! 5. The branch begins. From then on, the node's standard output and standard error carry the
 //!    output of the branch. Last on standard error is a [`BranchRecord`] with the nonce and the result.
 //!    The node writes the record when no process of the branch is left.
 //!
@@ -20,7 +23,7 @@
 //! exit status of the engine: the result is unknown. A SIGTERM to the node ends the branch as the
 //! signal ends a script, and the record reports the signal.
 //!
-//! Messages before step 4 are [frames](Frames): a mark, a length, a checksum and a content. The
+//! Messages before step 5 are [frames](Frames): a mark, a length, a checksum and a content. The
 //! first number of the content is the kind of the message. The head skips text before a mark, as a
 //! login may print a greeting.
 //!
@@ -79,6 +82,12 @@ pub use self::line::{BranchRecord, NodeLine};
 pub use self::listen::{Listener, Piece};
 pub use self::nonce::Nonce;
 use ftsh_machine::packed::PackedBranch;
+
+/// First byte from a head to a node.
+pub const OPENING: u8 = b'\n';
+/// First bytes from a node on standard error. On standard output they tell that the engine joins
+/// the streams.
+pub const ERRORS_MARK: &str = "\x1eerrors\n";
 
 /// Message from a head to a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

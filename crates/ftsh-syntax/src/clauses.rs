@@ -392,6 +392,23 @@ pub struct On<T> {
     pub options: Option<T>,
 }
 
+impl<T: AsRef<[u8]>> On<T> {
+    /// Returns the hosts that the argument lists; see [`EngineId::hosts`].
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if the list is invalid.
+    pub fn hosts(&self) -> Result<Option<Vec<(String, u64)>>, String> {
+        let argument = self.options.as_ref().map(|it| String::from_utf8_lossy(it.as_ref()));
+        self.engine.hosts(&argument.unwrap_or_default())
+    }
+
+    /// True if the shell and not the engine chooses a machine.
+    pub fn lists_hosts(&self) -> bool {
+        matches!(self.hosts(), Ok(Some(_)))
+    }
+}
+
 impl<T> On<T> {
     /// Converts the argument of the engine.
     pub fn try_map<'c, T2, E>(

@@ -34,10 +34,11 @@ pub const MODIFIERS: [&str; 2] = ["accept", "keep"];
 /// Words after a number of attempts.
 pub const TIMES: [&str; 2] = ["times", "time"];
 
-/// Returns the clauses of loops, as two words each, with the keyword of the loop.
+/// Returns the clauses of loops, as two words each, with the keyword of the loop. The name after
+/// `on` may also be that of a carrier.
 pub fn loop_clauses() -> impl Iterator<Item = (&'static str, [&'static str; 2])> + Clone {
     let rows = clauses::ROWS.iter().filter(|row| is_loop(row.head));
-    let engines = EngineId::ALL.into_iter().map(|engine| ("forall", ["on", engine.name()]));
+    let engines = EngineId::BUILT_IN.into_iter().map(|it| ("forall", ["on", it.row().name]));
     rows.filter_map(|row| Some((row.head, <[&str; 2]>::try_from(row.words).ok()?))).chain(engines)
 }
 
@@ -304,8 +305,8 @@ mod tests {
         assert_eq!(strings("rule_word"), clauses::words("channel").collect());
         let loops: BTreeSet<_> = HEADS.into_iter().filter(|head| is_loop(head)).collect();
         assert_eq!(strings("for_kind"), loops);
-        let engines = strings("engine");
-        assert_eq!(engines, EngineId::ALL.map(EngineId::name).into());
+        let engines = EngineId::BUILT_IN.map(|engine| engine.row().name).into();
+        assert_eq!(strings("built_in"), engines);
         let clauses: BTreeSet<_> = loop_clauses().flat_map(|(_, words)| words).collect();
         assert_eq!(&strings("opener") | &engines, clauses);
         let dotted = |line: &'static str| line.split('"').skip(1).step_by(2);

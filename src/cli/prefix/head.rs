@@ -293,7 +293,7 @@ impl Source {
             Piece::Engine(_) if EngineId::named(word).is_none() => {
                 let usage = EngineId::usage();
                 return Err(refuse(format!(
-                    "there is no engine `{word}`; after `on` comes {usage}"
+                    "`{word}` can't name an engine; after `on` comes {usage}"
                 )));
             }
             Piece::Engine(_) => {

@@ -71,6 +71,7 @@ const TOPICS: [Topic; 5] = [
         examples: &[
             "on slurm --mem=4G retry lost 3 times -- ./simulate 17",
             "on ssh host1 'host2*4' -- make test",
+            "on kubectl pod/worker-3 -- ./migrate",
         ],
     },
 ];
@@ -92,8 +93,8 @@ pub(super) fn text(head: &str) -> Option<String> {
     let _ = writeln!(text, "\n{}", wrapped(topic.about, ""));
     let owner = if topic.head == "on" { "forall" } else { topic.head };
     let clauses = clauses::rows(owner).map(|row| (row.usage.to_owned(), row.help.to_owned()));
-    let engines = EngineId::ALL.into_iter().filter(|_| owner == "forall").map(|engine| {
-        let help = engine.row().help.trim_end_matches('.');
+    let engines = EngineId::rows().filter(|_| owner == "forall").map(|row| {
+        let help = row.help.trim_end_matches('.');
         let (usage, help) = help.split_once(": ").unwrap_or((help, ""));
         (usage.trim_matches('`').to_owned(), help.to_owned())
     });

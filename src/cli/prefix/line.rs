@@ -170,11 +170,19 @@ impl<'w> Line<'w> {
         } else if self.is(*at, "in") {
             pieces.push(Piece::List(*at));
             *at += 1;
-            while *at < self.heads.len() && !self.ends_list(*at) {
+            // As in a script, the first word may be `on`: `forall x in on off`.
+            let first = *at;
+            let is_word = |at: usize| at == first && self.is(at, "on") && !self.is_built_in(at + 1);
+            while *at < self.heads.len() && (is_word(*at) || !self.ends_list(*at)) {
                 pieces.push(Piece::Item(*at));
                 *at += 1;
             }
         }
+    }
+
+    /// True if a word is the name of an engine of the shell itself.
+    fn is_built_in(&self, at: usize) -> bool {
+        EngineId::BUILT_IN.iter().any(|engine| self.is(at, engine.name()))
     }
 
     /// Reads the engine after `on`, and its words up to the next clause or head.
@@ -209,8 +217,9 @@ fn opens_clause(words: &[OsString]) -> bool {
     let begins = |clause: &[&str]| {
         clause.iter().enumerate().all(|(at, word)| words.get(at).is_some_and(|it| it == word))
     };
-    let mut engines = EngineId::ALL.into_iter().map(|engine| ["on", engine.name()]);
-    rows.map(|row| row.words).any(begins) || engines.any(|words| begins(&words))
+    let is_engine = |word: &OsString| word.to_str().is_some_and(|it| EngineId::named(it).is_some());
+    let on = matches!(words, [first, name, ..] if first == "on" && is_engine(name));
+    on || rows.map(|row| row.words).any(begins)
 }
 
 /// Returns the head that the words ask for help about.

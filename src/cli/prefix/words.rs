@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use ftsh_syntax::clauses;
-use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::vocabulary::{ALONE, DECLARATIONS, FORMS, KEYWORDS, MODIFIERS};
 
 /// Marks in words and the variables that take their places, innermost loop first.
@@ -139,10 +138,8 @@ fn is_plain(text: &str, place: WordPlace) -> bool {
         WordPlace::Argument => false,
         WordPlace::List | WordPlace::Item => {
             let rows = clauses::ROWS.iter().flat_map(|row| row.words);
-            let mut engines = EngineId::ALL.into_iter().map(EngineId::name);
             let is_sign = !text.contains(|c: char| c.is_ascii_alphanumeric());
-            let is_of_clause =
-                || rows.chain(&["on"]).any(|it| *it == text) || engines.any(|it| it == text);
+            let is_of_clause = || rows.chain(&["on"]).any(|it| *it == text);
             is_sign || place == WordPlace::List && is_of_clause()
         }
         WordPlace::Quoted => return false,

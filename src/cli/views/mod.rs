@@ -19,7 +19,7 @@ use ftsh_syntax::slug::Slug;
 use ftsh_syntax::{Script, diagnostic};
 
 /// Lookup of programs along `PATH`.
-struct PathLookup(SessionSnapshot);
+pub(super) struct PathLookup(pub SessionSnapshot);
 
 impl Programs for PathLookup {
     fn has(&self, name: &str) -> bool {

@@ -1,7 +1,8 @@
 //! Engines: the commands that start branches on other machines, and the meaning of their messages.
 //!
-//! Each engine is a file. Nothing runs here.
+//! Each engine is a file; all carriers are one engine. Nothing runs here.
 
+mod carrier;
 mod queue;
 mod slurm;
 mod ssh;
@@ -12,7 +13,8 @@ use std::fmt::Debug;
 
 use bstr::BString;
 
-pub(crate) use self::queue::{BatchQueue, QueueEntry};
+pub(crate) use self::carrier::Notice;
+pub(crate) use self::queue::{BatchQueue, JobList, QueueEntry};
 pub(crate) use self::submission::Submission;
 use super::ship;
 use ftsh_machine::event::Blame;
@@ -21,11 +23,21 @@ use ftsh_syntax::engine::EngineId;
 /// Engine that starts branches on other machines.
 pub(crate) trait Engine: Debug {
     /// Returns the name of the command that [`submit`](Self::submit) runs.
-    fn program(&self) -> &'static str;
+    fn program(&self, engine: EngineId) -> String;
 
     /// Returns the command that runs `submission.command` on a node and connects the standard
     /// streams of both. An engine that chooses the node leaves out the nodes to avoid.
     fn submit(&self, submission: &Submission) -> Vec<BString>;
+
+    /// Returns variables for the command, beside those of this shell.
+    fn variables(&self, _submission: &Submission) -> Vec<(BString, BString)> {
+        Vec::new()
+    }
+
+    /// True for a carrier, which reports on descriptor 3, and whose jobs end by its `cancel` only.
+    fn is_carrier(&self) -> bool {
+        false
+    }
 
     /// Returns the queue that branches wait in, if the engine has a queue.
     fn queue(&self) -> Option<&dyn BatchQueue> {
@@ -87,16 +99,22 @@ pub(crate) fn of(engine: EngineId) -> &'static dyn Engine {
     match engine {
         EngineId::Slurm => &slurm::Slurm,
         EngineId::Ssh => &ssh::Ssh,
+        EngineId::Carrier(_) => &carrier::Carrier,
     }
 }
 
 fn all() -> impl Iterator<Item = &'static dyn Engine> {
-    EngineId::ALL.into_iter().map(of)
+    EngineId::BUILT_IN.into_iter().map(of).chain([&carrier::Carrier as &dyn Engine])
 }
 
 /// True for a variable that would change the effect of an engine's command.
 pub(crate) fn is_misleading(variable: &[u8]) -> bool {
     all().any(|engine| engine.misleads(variable))
+}
+
+/// True for a variable that is for a carrier only, and not for the branch.
+pub fn is_for_carrier(variable: &[u8]) -> bool {
+    carrier::Carrier.misleads(variable)
 }
 
 /// Returns the prefixes of variables that engines set on nodes.
@@ -121,7 +139,11 @@ pub(crate) struct StartRefusal {
 }
 
 /// Returns the reason of a failure.
-pub(crate) fn reason(engine: &dyn Engine, failure: &FailedSubmission) -> StartRefusal {
+pub(crate) fn reason(
+    id: EngineId,
+    engine: &dyn Engine,
+    failure: &FailedSubmission,
+) -> StartRefusal {
     let FailedSubmission { messages, code, .. } = *failure;
     let Diagnosis { mut blame, node, mut advice } = engine.classify(failure);
     if ship::is_transfer_error(messages) {
@@ -130,7 +152,7 @@ pub(crate) fn reason(engine: &dyn Engine, failure: &FailedSubmission) -> StartRe
     }
     let lines = || messages.lines().map(str::trim).filter(|line| !line.is_empty());
     let line = lines().rfind(|line| engine.is_reason(line)).or_else(|| lines().next_back());
-    let program = engine.program();
+    let program = engine.program(id);
     let why = match (line, code) {
         (Some(line), _) => line.to_owned(),
         (None, Some(code)) => format!("`{program}` exited with {code} and said nothing"),
@@ -180,7 +202,7 @@ mod tests {
             (EngineId::Ssh, "", None, "`ssh` ended and said nothing"),
         ] {
             let failure = FailedSubmission { messages, code, has_other_hosts: true };
-            assert_eq!(reason(of(engine), &failure).why, why);
+            assert_eq!(reason(engine, of(engine), &failure).why, why);
         }
     }
 }

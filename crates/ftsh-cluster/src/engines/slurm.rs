@@ -3,13 +3,18 @@
 use bstr::{BStr, BString, ByteSlice};
 use nix::unistd::geteuid;
 
-use super::{BatchQueue, Diagnosis, Engine, FailedSubmission, NO_PROGRAM, QueueEntry, Submission};
+use super::{
+    BatchQueue, Diagnosis, Engine, FailedSubmission, JobList, NO_PROGRAM, QueueEntry, Submission,
+};
 use ftsh_machine::event::Blame;
+use ftsh_syntax::engine::EngineId;
 
 /// Slurm engine.
 #[derive(Debug)]
 pub(crate) struct Slurm;
 
+/// Command that submits a job.
+const SRUN: &str = "srun";
 /// Options that every branch needs: one task, whose standard streams are those of `srun`.
 const NEEDED: [&str; 9] = [
     "--ntasks=1",
@@ -67,8 +72,8 @@ const NODE_NAME_CONTEXTS: [(&str, &str); 4] = [
 const NO_REASON: [&str; 2] = [": task 0: ", "for more information"];
 
 impl Engine for Slurm {
-    fn program(&self) -> &'static str {
-        "srun"
+    fn program(&self, _engine: EngineId) -> String {
+        SRUN.into()
     }
 
     /// Returns a command for one task, which the engine never restarts. The directory `/` exists on
@@ -77,7 +82,7 @@ impl Engine for Slurm {
     fn submit(&self, submission: &Submission) -> Vec<BString> {
         let words: Vec<_> = submission.words().collect();
         let exclude = exclude(&words, submission.avoid);
-        let mut command = vec![self.program().into()];
+        let mut command = vec![SRUN.into()];
         command.extend(words);
         command.extend(NEEDED.map(BString::from));
         // The list shows this name.
@@ -127,12 +132,11 @@ impl BatchQueue for Slurm {
         !options.split(u8::is_ascii_whitespace).any(is_elsewhere)
     }
 
-    fn list(&self) -> Vec<BString> {
+    fn list(&self, _wanted: &JobList) -> (Vec<BString>, Vec<(BString, BString)>) {
         let user = format!("--user={}", geteuid());
         let format = "--format=%i|%t|%N|%j";
-        ["squeue", "--noheader", "--states=PENDING,RUNNING", format, &user]
-            .map(BString::from)
-            .into()
+        let words = ["squeue", "--noheader", "--states=PENDING,RUNNING", format, &user];
+        (words.map(BString::from).into(), Vec::new())
     }
 
     fn is_filter(&self, variable: &[u8]) -> bool {
@@ -143,8 +147,8 @@ impl BatchQueue for Slurm {
         let mut parts = line.splitn(4, '|');
         let (job, state, node, name) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         match state {
-            "PD" => Some(QueueEntry { job, name, node: None }),
-            "R" => Some(QueueEntry { job, name, node: Some(node) }),
+            "PD" => Some(QueueEntry { job, name, node: None, is_pending: true }),
+            "R" => Some(QueueEntry { job, name, node: Some(node), is_pending: false }),
             _ => None,
         }
     }
@@ -218,6 +222,7 @@ mod tests {
     fn submitted(options: &str, avoid: &[&str]) -> String {
         let avoid: Vec<_> = avoid.iter().map(ToString::to_string).collect();
         let submission = Submission {
+            engine: EngineId::Slurm,
             name: "ftsh-1",
             options: options.into(),
             avoid: &avoid,
@@ -269,9 +274,10 @@ mod tests {
 
     #[test]
     fn lines_of_the_list_are_parsed() {
-        let running = QueueEntry { job: "12", name: "ftsh-x-1", node: Some("n1") };
+        let running =
+            QueueEntry { job: "12", name: "ftsh-x-1", node: Some("n1"), is_pending: false };
         assert_eq!(Slurm.parse("12|R|n1|ftsh-x-1"), Some(running));
-        let waiting = QueueEntry { job: "13_2", name: "a|b", node: None };
+        let waiting = QueueEntry { job: "13_2", name: "a|b", node: None, is_pending: true };
         assert_eq!(Slurm.parse("13_2|PD||a|b"), Some(waiting));
         assert_eq!(Slurm.parse("14|CF|n2|ftsh-x-2"), None);
         assert_eq!(Slurm.parse("slurm_load_jobs error"), None);

@@ -4,11 +4,14 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::{Diagnosis, Engine, FailedSubmission, NO_PROGRAM, Submission};
 use ftsh_machine::event::Blame;
+use ftsh_syntax::engine::EngineId;
 
 /// Engine for `ssh`.
 #[derive(Debug)]
 pub(crate) struct Ssh;
 
+/// Command that connects to a host.
+const SSH: &str = "ssh";
 /// Exit code of a shell that does not find the command.
 const NOT_FOUND: i32 = 127;
 /// Options that prevent questions and detect an unreachable host. The others disable interactive
@@ -24,14 +27,14 @@ const OPTIONS: [&str; 7] = [
 ];
 
 impl Engine for Ssh {
-    fn program(&self) -> &'static str {
-        "ssh"
+    fn program(&self, _engine: EngineId) -> String {
+        SSH.into()
     }
 
     fn submit(&self, submission: &Submission) -> Vec<BString> {
         let host = submission.host.unwrap_or_default();
         let options = OPTIONS.iter().flat_map(|option| ["-o", option]);
-        let words = [self.program(), "-T"].into_iter().chain(options).chain(["--", host]);
+        let words = [SSH, "-T"].into_iter().chain(options).chain(["--", host]);
         let mut command: Vec<BString> = words.map(BString::from).collect();
         // The server passes a single string to a shell.
         let quoted: Vec<_> = submission.command.iter().map(|word| quoted(word.as_ref())).collect();
@@ -75,6 +78,7 @@ mod tests {
     #[test]
     fn the_command_is_quoted_for_a_shell() {
         let submission = Submission {
+            engine: EngineId::Ssh,
             name: "",
             options: "".into(),
             avoid: &[],

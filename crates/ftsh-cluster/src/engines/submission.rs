@@ -1,10 +1,13 @@
 //! Request to an engine.
 
 use bstr::{BStr, BString};
+use ftsh_syntax::engine::EngineId;
 
 /// Command for a node, and the choice of the node.
 #[derive(Debug)]
 pub(crate) struct Submission<'a> {
+    /// Engine in the script.
+    pub engine: EngineId,
     /// Name of the job.
     pub name: &'a str,
     /// Argument of the engine in the script.

@@ -10,6 +10,7 @@ mod calls;
 mod channels;
 mod code;
 mod constants;
+mod engines;
 mod escapes;
 mod filters;
 mod flow;
@@ -37,6 +38,7 @@ pub(crate) mod walk;
 mod tests;
 
 pub use code::check_code;
+pub use engines::{missing_carrier, missing_carriers};
 pub use programs::{Programs, UnknownPrograms};
 pub use schedule::{Schedule, schedules};
 
@@ -78,6 +80,7 @@ pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Wa
     warnings.extend(inputs::check(script));
     warnings.extend(separators::check(script));
     warnings.extend(programs::check(script, programs));
+    warnings.extend(missing_carriers(script, programs));
     warnings.sort_by_key(|warning| warning.span.start);
     warnings
 }

@@ -24,7 +24,7 @@ use crate::tasks::{Task, TaskState, Tasks};
 use crate::values::Value;
 use ftsh_syntax::engine::EngineId;
 
-/// Maximum number of machines that may refuse a branch before the branch fails.
+/// Maximum number of refusals of a branch, by machines or a carrier, before the branch fails.
 const MAX_REFUSALS: u32 = 10;
 /// Exit status of a branch that its engine does not accept: a temporary failure.
 const EX_TEMPFAIL: i32 = 75;
@@ -191,7 +191,8 @@ impl Dispatcher<'_> {
                 }
                 // Each host of a list may be tried once, since the last may be the only good one.
                 let is_new = node.as_ref().is_some_and(|node| !nodes.is_known(node));
-                frame.refusals += u32::from(!(engine.lists_hosts() && is_new));
+                let lists_hosts = frame.elsewhere.on.lists_hosts();
+                frame.refusals += u32::from(!(lists_hosts && is_new));
                 let too_many = frame.refusals >= MAX_REFUSALS;
                 // Another machine is tried at once. After a second refusal all machines may be
                 // overloaded, except for machines known to accept branches.
@@ -214,7 +215,15 @@ impl Dispatcher<'_> {
                 None
             }
             Blame::Stale => return Flow::Continue,
-            Blame::Engine => Some(self.core.engine(engine).record_failure(now, self.random.rng())),
+            Blame::Engine => {
+                // A program that never works must not be called forever.
+                let counts = matches!(engine, EngineId::Carrier(_));
+                frame.refusals += u32::from(counts);
+                if counts && frame.refusals >= MAX_REFUSALS {
+                    return Flow::Throw(thrown);
+                }
+                Some(self.core.engine(engine).record_failure(now, self.random.rng()))
+            }
         };
         let idle = self.core.engine(engine).record_refusal(now);
         let event = LogEvent::NotSent { engine, node, why: why.into(), delay, idle };

@@ -1,4 +1,4 @@
-//! Kinds of files that a note registers for removal.
+//! Kinds of files and jobs that a note registers for removal.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use ftsh_layers::Swept;
 
-/// Kind of a registered file.
+/// Kind of a registered file or job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoteKind {
     File,
@@ -22,6 +22,8 @@ pub(crate) enum NoteKind {
         /// Length of the file after the addition.
         to: u64,
     },
+    /// A job of a carrier, whose description is in place of a path.
+    Job,
 }
 
 impl NoteKind {
@@ -32,6 +34,7 @@ impl NoteKind {
             Self::Tree => format!("tree-{number}"),
             Self::Layers => format!("layers-{number}"),
             Self::Addition { from, to } => format!("addition-{number}-{from}-{to}"),
+            Self::Job => format!("job-{number}"),
         }
     }
 
@@ -45,6 +48,7 @@ impl NoteKind {
             "file" => Some(Self::File),
             "tree" => Some(Self::Tree),
             "layers" => Some(Self::Layers),
+            "job" => Some(Self::Job),
             "addition" => Some(Self::Addition { from: number()?, to: number()? }),
             _ => None,
         }
@@ -92,6 +96,8 @@ impl NoteKind {
                 let length = file.metadata()?.len();
                 if from < length && length < to { file.set_len(from) } else { Ok(()) }
             }
+            // The carrier cancels the job.
+            Self::Job => Ok(()),
         }
     }
 }

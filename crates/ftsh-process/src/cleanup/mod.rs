@@ -1,5 +1,5 @@
-//! Removal of files after any end of the shell: staged files under hidden names, and scratch
-//! directories.
+//! Removal of files after any end of the shell: staged files under hidden names, scratch
+//! directories, and jobs of carriers.
 //!
 //! A note registers each file before its creation. The notes are in a directory of the run, on
 //! which the shell holds a lock. The shell also sends the lock to the supervisor, where the lock
@@ -26,8 +26,8 @@ pub(crate) use self::scratch::scratch_place;
 pub(crate) use self::sweep::sweep_interpreter;
 
 use self::scratch::Scratch;
-use self::sweep::CleanupReport;
 use ftsh_machine::effect::ScratchId;
+use ftsh_machine::record::Level;
 
 /// Files that a run must remove.
 pub(crate) struct Cleanup {
@@ -55,15 +55,19 @@ impl Cleanup {
     }
 
     /// Returns a worker's job that removes files of shells killed together with their supervisors;
-    /// none if there is no sign of any. The job reports the files given up.
-    pub(crate) fn sweep_job(&self) -> Option<impl FnOnce() -> CleanupReport + Send + 'static> {
+    /// none if there is no sign of any. The job keeps the jobs left elsewhere, and returns lines
+    /// about the files given up.
+    pub(crate) fn sweep_job(
+        &self,
+    ) -> Option<impl FnOnce() -> Vec<(Level, String)> + Send + 'static> {
         let registry = self.registry.clone();
         sweep::has_stale_runs().then(|| {
             let busy = registry.begin();
             move || {
                 let left = sweep::sweep_stale_runs();
+                registry.keep_stale_jobs(left.jobs);
                 drop(busy);
-                left
+                left.lines
             }
         })
     }

@@ -44,6 +44,8 @@ struct State {
     unnoted: HashMap<u64, (NoteKind, PathBuf)>,
     /// Lines about commits of killed shells, for the log.
     reports: Vec<String>,
+    /// Notes of jobs of killed shells, to be canceled.
+    stale_jobs: Vec<PathBuf>,
 }
 
 /// Directory of the run, locked while open.
@@ -70,6 +72,16 @@ impl Registry {
     /// Keeps lines about commits of killed shells for the log.
     pub(crate) fn report(&self, lines: Vec<String>) {
         self.state().reports.extend(lines);
+    }
+
+    /// Keeps notes of jobs of killed shells.
+    pub(super) fn keep_stale_jobs(&self, jobs: Vec<PathBuf>) {
+        self.state().stale_jobs.extend(jobs);
+    }
+
+    /// Removes and returns the kept notes of jobs.
+    pub(crate) fn take_stale_jobs(&self) -> Vec<PathBuf> {
+        std::mem::take(&mut self.state().stale_jobs)
     }
 
     /// Returns the lines that the log has not had yet.
@@ -173,12 +185,14 @@ impl Registry {
         self.clean(false);
     }
 
-    /// Removes all registered files and refuses further operations.
-    pub(crate) fn close(&self) {
-        self.clean(true);
+    /// Removes all registered files and refuses further operations. Returns the notes of jobs that
+    /// are not canceled.
+    pub(crate) fn close(&self) -> Vec<PathBuf> {
+        self.clean(true)
     }
 
-    fn clean(&self, is_end: bool) {
+    fn clean(&self, is_end: bool) -> Vec<PathBuf> {
+        let mut jobs = Vec::new();
         let mut state = self.state();
         state.closed |= is_end;
         if state.busy > 0 {
@@ -187,7 +201,7 @@ impl Registry {
             state = wait.unwrap_or_else(PoisonError::into_inner).0;
         }
         if let Some(run) = state.run.take() {
-            clean(run.directory.as_fd(), true);
+            jobs = clean(run.directory.as_fd(), true).jobs;
             remove_run(&run.path);
         }
         for (kind, path) in std::mem::take(&mut state.unnoted).into_values() {
@@ -195,6 +209,7 @@ impl Registry {
                 let _ = kind.remove(&path);
             }
         }
+        jobs
     }
 }
 

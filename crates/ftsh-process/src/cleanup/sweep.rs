@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use nix::dir::Dir;
@@ -26,8 +26,14 @@ pub(super) const RUNS: &str = "runs";
 /// Age after which a note whose file cannot be removed is deleted.
 const NOTE_TIMEOUT: Duration = Duration::from_secs(7 * 86_400);
 
-/// Lines for the log about files that could not be removed, and about commits.
-pub(crate) type CleanupReport = Vec<(Level, String)>;
+/// Result of a cleanup.
+#[derive(Debug, Default)]
+pub(crate) struct CleanupReport {
+    /// Lines for the log about files that could not be removed, and about commits.
+    pub lines: Vec<(Level, String)>,
+    /// Notes of jobs that the shell left elsewhere.
+    pub jobs: Vec<PathBuf>,
+}
 
 /// Reports a file that could not be removed.
 pub(crate) fn not_removed(path: &Path, error: &io::Error) -> (Level, String) {
@@ -37,7 +43,7 @@ pub(crate) fn not_removed(path: &Path, error: &io::Error) -> (Level, String) {
 /// Removes the files named by the notes of a run, and the notes. `just_now` is true if the shell
 /// has just ended. Reports the files given up.
 pub(super) fn clean(run: BorrowedFd, just_now: bool) -> CleanupReport {
-    let mut left = Vec::new();
+    let mut left = CleanupReport::default();
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let Ok(mut notes) = Dir::openat(run, ".", flags, Mode::empty()) else { return left };
     for note in notes.iter() {
@@ -47,11 +53,13 @@ pub(super) fn clean(run: BorrowedFd, just_now: bool) -> CleanupReport {
         let Some(kind) = NoteKind::of(name.to_bytes()) else { continue };
         let Ok(path) = readlinkat(run, name) else { continue };
         let file = Path::new(&path);
-        if (just_now || kind.lasts()) && !kind.is_gone(file) {
-            match kind.remove_reporting(file, &mut |text| left.push((Level::ENDING, text))) {
+        if kind == NoteKind::Job {
+            left.jobs.push(file.to_owned());
+        } else if (just_now || kind.lasts()) && !kind.is_gone(file) {
+            match kind.remove_reporting(file, &mut |text| left.lines.push((Level::ENDING, text))) {
                 Ok(()) => {}
                 Err(error) if !just_now && is_older(run, name, NOTE_TIMEOUT) => {
-                    left.push(not_removed(file, &error));
+                    left.lines.push(not_removed(file, &error));
                 }
                 Err(_) => continue,
             }
@@ -117,7 +125,7 @@ fn lock(run: &Path) -> Option<FileLock> {
 /// Removes files of the user's shells that were killed together with their supervisors. Reports the
 /// files given up.
 pub(super) fn sweep_stale_runs() -> CleanupReport {
-    let mut left = Vec::new();
+    let mut left = CleanupReport::default();
     let runs = user_directory::path().join(RUNS);
     // A sweep does not create the directory. An existing one must be as private as one created by
     // this shell.
@@ -129,17 +137,20 @@ pub(super) fn sweep_stale_runs() -> CleanupReport {
     for run in std::fs::read_dir(&runs).into_iter().flatten().flatten() {
         let path = run.path();
         if let Some(directory) = lock(&path) {
-            left.extend(clean(directory.as_fd(), false));
+            let CleanupReport { lines, jobs } = clean(directory.as_fd(), false);
+            left.lines.extend(lines);
+            left.jobs.extend(jobs);
             remove_run(&path);
         }
     }
     left
 }
 
-/// Removes files of the interpreter that held these locks.
-pub(crate) fn sweep_interpreter(locks: &[OwnedFd]) {
+/// Removes files of the interpreter that held these locks. Returns the notes of its jobs elsewhere.
+pub(crate) fn sweep_interpreter(locks: &[OwnedFd]) -> Vec<PathBuf> {
+    let mut jobs = Vec::new();
     for lock in locks {
-        clean(lock.as_fd(), true);
+        jobs.extend(clean(lock.as_fd(), true).jobs);
         // Path of the run's directory. Where the system does not report the path, the empty
         // directory stays.
         let own = format!("/proc/self/fd/{}", lock.as_raw_fd());
@@ -147,4 +158,5 @@ pub(crate) fn sweep_interpreter(locks: &[OwnedFd]) {
             remove_run(&path);
         }
     }
+    jobs
 }

@@ -349,7 +349,7 @@ fn a_note_that_always_fails_is_removed_in_the_end() {
         let directory = fs::File::open(run.path()).expect("a directory of a run");
         let left = clean(directory.as_fd(), false);
         assert_eq!(note.symlink_metadata().is_ok(), stays, "{kind:?} {is_old}");
-        assert_eq!(left.iter().any(|(_, text)| text.contains("/version`")), is_old);
+        assert_eq!(left.lines.iter().any(|(_, text)| text.contains("/version`")), is_old);
     }
     assert!(own("file").exists() && own("directory").exists());
 }

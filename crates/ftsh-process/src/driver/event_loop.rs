@@ -8,6 +8,7 @@ use super::tokens::{
     SUPERVISOR, WATCHES,
 };
 use crate::buffers::HELD;
+use crate::carried::cancel_jobs;
 use crate::events::{Token, die_by};
 use crate::input_spool::SPOOLS;
 use crate::jobs::{JobRecipient, JobResult, RELAYS};
@@ -172,7 +173,7 @@ impl ProcessDriver {
         let shutdown_sweep = self.processes.shutdown_sweep();
         let given_up = shutdown_sweep.kill();
         self.job_control.leave();
-        self.tables.registry().close();
+        let jobs = self.tables.registry().close();
         if let Some(supervision) = &self.supervision {
             supervision.finish_alone();
         }
@@ -180,6 +181,7 @@ impl ProcessDriver {
         // SAFETY: from here on, this process only waits and ends.
         unsafe { sys::close_all(&[]) };
         shutdown_sweep.await_clients(&given_up);
+        cancel_jobs(&jobs);
         die_by(libc::SIGKILL)
     }
 

@@ -8,8 +8,10 @@ use bstr::BString;
 
 use super::ProcessDriver;
 use super::tokens::EXTERNAL_FDS;
+use crate::carried::CarriedJobs;
 use crate::descriptors::{Fd, FdTable};
 use ftsh_machine::effect::{IoId, ScopeId};
+use ftsh_machine::record::Level;
 use ftsh_sys as sys;
 
 /// Kind of readiness.
@@ -32,8 +34,22 @@ impl ProcessDriver {
         self.processes.scopes().open_apart(scope);
     }
 
-    /// Adds a table with descriptors 0, 1 and 2, from which commands can start.
-    pub fn add_table(&mut self, io: IoId, streams: [OwnedFd; 3]) -> io::Result<()> {
+    /// Returns the jobs of carriers.
+    pub fn carried_jobs(&self) -> CarriedJobs {
+        CarriedJobs::of(self.tables.registry())
+    }
+
+    /// Writes a note to the log.
+    pub fn log_note(&mut self, level: Level, note: String) {
+        self.console.log_notes([(level, note)]);
+    }
+
+    /// Adds a table with the descriptors from 0 on, from which commands can start.
+    pub fn add_table(
+        &mut self,
+        io: IoId,
+        streams: impl IntoIterator<Item = OwnedFd>,
+    ) -> io::Result<()> {
         let mut table = FdTable::default();
         for (slot, stream) in table.descriptors.iter_mut().zip(streams) {
             *slot = Some(Fd::new(stream)?);

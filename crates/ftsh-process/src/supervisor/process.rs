@@ -13,6 +13,7 @@ use nix::unistd::getpgrp;
 
 use super::caller::Caller;
 use super::capture::{OutputCapture, WaitingWriter};
+use crate::carried::cancel_jobs;
 use crate::cleanup::sweep_interpreter;
 use crate::control::SharedDeadline;
 use crate::events::{ALARM, DeadlineAlarm, is_ending};
@@ -162,7 +163,7 @@ impl SupervisorProcess {
         }
     }
 
-    /// Removes files registered by the interpreter. Returns the descriptors of the program to
+    /// Removes files registered by the interpreter and cancels its jobs. Returns the descriptors of the program to
     /// execute, if one was sent.
     fn take_parcels(&self) -> Option<Vec<OwnedFd>> {
         self.receive();
@@ -170,7 +171,7 @@ impl SupervisorProcess {
         for (parcel, descriptors) in self.parcels.take() {
             match parcel {
                 Parcel::Program => program = program.or(Some(descriptors)),
-                Parcel::Lock => sweep_interpreter(&descriptors),
+                Parcel::Lock => cancel_jobs(&sweep_interpreter(&descriptors)),
                 Parcel::Exited(_) | Parcel::Signaled(_) => {}
             }
         }

@@ -287,7 +287,7 @@ impl World {
         while let Some(output) = self.head.poll_output() {
             match output {
                 HeadOutput::Write(bytes) => self.head_says(bytes),
-                HeadOutput::Placed(_) => {}
+                HeadOutput::Placed(_) | HeadOutput::Recorded => {}
                 HeadOutput::Printed(Stream::Output, _) => panic!("nothing is printed there"),
                 HeadOutput::Printed(Stream::Errors, bytes) => self.printed.extend(bytes),
                 HeadOutput::Returned(returned) => {

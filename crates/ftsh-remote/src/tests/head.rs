@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::{identity, line, nonce, record};
 use crate::head::MIN_BYTES_PER_SECOND;
 use crate::{
-    Branch, Frames, Head, HeadOutput, Hello, NodeLine, Nonce, Stream, ToHead, ToNode, frame,
+    Branch, ERRORS_MARK, Frames, Head, HeadOutput, Hello, NodeLine, Nonce, Stream, ToHead, ToNode,
+    frame,
 };
 use ftsh_machine::Time;
 use ftsh_machine::event::{Blame, Returned};
@@ -93,7 +94,7 @@ fn a_branch_begins_runs_and_ends() {
     // Output on the other stream may follow the record.
     let line = line(record("end"));
     head.on_stderr(at(40), &[line.as_bytes(), b"srun: done\n", &request(9)].concat());
-    assert_eq!(outputs(&mut head), []);
+    assert_eq!(outputs(&mut head), [HeadOutput::Recorded]);
     head.on_stdout(at(41), b"last\n");
     head.closed("", Blame::Engine);
     let [last, HeadOutput::Returned(Returned::Ended { ended, .. })] = &outputs(&mut head)[..]
@@ -103,6 +104,49 @@ fn a_branch_begins_runs_and_ends() {
     assert_eq!(last, &HeadOutput::Printed(Stream::Output, b"last\n".into()));
     assert_eq!(**ended, record("end").ended);
     assert!(head.is_over() && head.next_timeout() == Time::NEVER);
+}
+
+#[test]
+fn streams_have_to_arrive_apart() {
+    let mark = ERRORS_MARK.as_bytes();
+    let checked = || {
+        let mut head = head();
+        head.check_streams(Duration::from_secs(1));
+        head
+    };
+    // In either order, and in pieces.
+    let mut head = checked();
+    head.on_stdout(at(1), &hello());
+    assert!(outputs(&mut head).is_empty());
+    head.on_stderr(at(1), &mark[..3]);
+    head.on_stderr(at(1), &mark[3..]);
+    assert_eq!(outputs(&mut head).len(), 1);
+    let mut head = checked();
+    head.on_stderr(at(1), mark);
+    head.on_stdout(at(1), &hello());
+    assert_eq!(outputs(&mut head).len(), 1);
+    let joined: [fn(&mut Head); 2] = [
+        |head| head.on_stdout(at(1), &[ERRORS_MARK.as_bytes(), &hello()].concat()),
+        |head| head.on_stderr(at(1), &[ERRORS_MARK.as_bytes(), &hello()].concat()),
+    ];
+    for join in joined {
+        let mut head = checked();
+        join(&mut head);
+        let (_, why, blame) = not_begun(&mut head);
+        assert!(why.starts_with("it joins") && blame == Blame::Request, "{why}");
+    }
+    let dropped: [(fn(&mut Head), &str); 2] = [
+        (|head| head.on_stdout(at(1), &hello()), "standard error"),
+        (|head| head.on_stderr(at(1), ERRORS_MARK.as_bytes()), "standard output"),
+    ];
+    for (drop, stream) in dropped {
+        let mut head = checked();
+        drop(&mut head);
+        assert_eq!(head.next_timeout(), at(2));
+        head.handle_timeout(at(2));
+        let (_, why, blame) = not_begun(&mut head);
+        assert!(why.starts_with(stream) && blame == Blame::Engine, "{why}");
+    }
 }
 
 #[test]

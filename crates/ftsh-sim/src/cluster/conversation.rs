@@ -31,7 +31,7 @@ impl SimulatedCluster {
         let now = world.now();
         let Some(dispatch) = self.orphans.hold(dispatch, &self.families) else { return };
         let process = dispatch.process;
-        match self.outages.choose(dispatch.on.engine, &self.nodes, &dispatch.avoid, now, NOTICE) {
+        match self.outages.choose(&dispatch.on, &self.nodes, &dispatch.avoid, now, NOTICE) {
             Choice::Not(why, blame) => {
                 let returned = Returned::NotBegun { node: None, why: why.into(), blame };
                 self.events.push_back(Event::Returned { process, returned });
@@ -239,6 +239,7 @@ impl SimulatedCluster {
                         self.events.push_back(Event::Placed { process, node: name });
                     }
                 }
+                HeadOutput::Recorded => {}
                 HeadOutput::Printed(stream, bytes) => {
                     let descriptor = if stream == Stream::Output { 1 } else { 2 };
                     shell.print(job.io, descriptor, bytes.as_bstr());

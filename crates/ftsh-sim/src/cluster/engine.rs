@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::node::SimulatedNode;
+use bstr::BString;
 use ftsh_machine::Time;
 use ftsh_machine::event::Blame;
-use ftsh_syntax::engine::EngineId;
+use ftsh_syntax::clauses::On;
 
 /// Decision of an engine about a branch.
 pub(super) enum Choice {
@@ -34,7 +35,7 @@ impl Outages {
     /// candidates, and a failure is known after `notice`.
     pub(super) fn choose(
         &self,
-        engine: EngineId,
+        on: &On<BString>,
         nodes: &[SimulatedNode],
         avoid: &[String],
         now: Time,
@@ -45,7 +46,7 @@ impl Outages {
         }
         let wanted = |node: &SimulatedNode| !avoid.contains(&node.name);
         let all_are_avoided = !nodes.iter().any(wanted);
-        if all_are_avoided && !engine.lists_hosts() {
+        if all_are_avoided && !on.lists_hosts() {
             return Choice::Not("no node is left", Blame::Exclusion);
         }
         let left = |node: &SimulatedNode| node.places.saturating_sub(node.used);

@@ -15,6 +15,9 @@ pub enum Argument {
     },
     /// Hosts with their places, `host1 host2*4`, among which the shell chooses.
     Hosts,
+    /// Words for a carrier, split at blanks. The words may be missing. `hosts=host1,host2*4` lists
+    /// hosts.
+    Words,
 }
 
 /// Option that a branch cannot run with.
@@ -58,6 +61,7 @@ impl Argument {
                 Some(format!("expected a list of hosts, like `on {engine} \"host1 host2*4\"`"))
             }
             Self::Hosts => hosts(argument).err(),
+            Self::Words => None,
         }
     }
 }

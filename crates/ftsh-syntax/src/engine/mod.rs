@@ -3,19 +3,24 @@
 //! The crate `ftsh-cluster` implements the engines.
 
 mod argument;
+mod carrier;
 
 pub use self::argument::{Argument, RefusedOption, hosts};
 use self::argument::{NOTHING, ONE_TASK, STREAMS};
+pub use self::carrier::{CarrierName, words_for_carrier};
 
-/// Identity of an engine.
+/// Identity of an engine. Journals and messages between shells contain the name.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
+#[serde(into = "String", try_from = "String")]
 pub enum EngineId {
     /// The batch system Slurm.
     Slurm,
     /// A list of hosts, reached by `ssh`.
     Ssh,
+    /// A program along PATH, which runs branches elsewhere.
+    Carrier(CarrierName),
 }
 
 /// Facts about an engine that the text of a script depends on.
@@ -63,51 +68,93 @@ const SSH: EngineRow = EngineRow {
     argument: Argument::Hosts,
 };
 
+const CARRIER: EngineRow = EngineRow {
+    name: "NAME",
+    help: "`on NAME WORDS`: the program `ftsh-carry-NAME` runs branches elsewhere.",
+    argument: Argument::Words,
+};
+
 impl EngineId {
-    /// All engines.
-    pub const ALL: [Self; 2] = [Self::Slurm, Self::Ssh];
+    /// The engines of the shell itself.
+    pub const BUILT_IN: [Self; 2] = [Self::Slurm, Self::Ssh];
+
+    /// Returns the facts about all engines; the last row is that of carriers.
+    pub fn rows() -> impl Iterator<Item = &'static EngineRow> {
+        Self::BUILT_IN.into_iter().map(Self::row).chain([&CARRIER])
+    }
 
     /// Returns the facts about the engine.
     pub const fn row(self) -> &'static EngineRow {
         match self {
             Self::Slurm => &SLURM,
             Self::Ssh => &SSH,
+            Self::Carrier(_) => &CARRIER,
         }
     }
 
     /// Returns the name after `on`, which journals and logs use too.
-    pub const fn name(self) -> &'static str {
-        self.row().name
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Slurm | Self::Ssh => self.row().name,
+            Self::Carrier(name) => name.as_str(),
+        }
     }
 
-    /// Returns the engine with a name.
+    /// Returns the engine with a name; none if no engine can have this name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|engine| engine.name() == name)
+        let built_in = Self::BUILT_IN.into_iter().find(|engine| engine.name() == name);
+        built_in.or_else(|| CarrierName::new(name).map(Self::Carrier))
     }
 
-    /// True if the argument lists the hosts, so that the shell and not the engine chooses a machine.
-    pub const fn lists_hosts(self) -> bool {
-        matches!(self.row().argument, Argument::Hosts)
+    /// Returns the hosts in an argument, each with its places, if the shell and not the engine
+    /// chooses a machine.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if the list is invalid.
+    pub fn hosts(self, argument: &str) -> Result<Option<Vec<(String, u64)>>, String> {
+        match self.row().argument {
+            Argument::Options { .. } => Ok(None),
+            Argument::Hosts => hosts(argument).map(Some),
+            Argument::Words => carrier::hosts(argument),
+        }
     }
 
     /// Returns the error in an argument.
     pub fn argument_error(self, argument: &str) -> Option<String> {
-        self.row().argument.error(self.name(), argument)
+        self.hosts(argument).err().or_else(|| self.row().argument.error(self.name(), argument))
     }
 
     /// Returns the forms of engines with their arguments, like `` `ssh HOST ...` ``, joined by
     /// commas and "or".
     pub fn usage() -> String {
-        let mut usages: Vec<_> = Self::ALL.into_iter().flat_map(Self::usages).collect();
+        let mut usages: Vec<_> = Self::rows().flat_map(EngineRow::usages).collect();
         let last = usages.pop().unwrap_or_default();
         format!("{} or {last}", usages.join(", "))
     }
+}
 
-    fn usages(self) -> Vec<String> {
-        let name = self.name();
-        match self.row().argument {
+impl EngineRow {
+    fn usages(&self) -> Vec<String> {
+        let name = self.name;
+        match self.argument {
             Argument::Options { .. } => vec![format!("`{name}`"), format!("`{name} OPTION ...`")],
             Argument::Hosts => vec![format!("`{name} HOST ...`")],
+            Argument::Words => vec![format!("`{name} WORD ...` for `ftsh-carry-{name}`")],
         }
+    }
+}
+
+impl From<EngineId> for String {
+    fn from(engine: EngineId) -> Self {
+        engine.name().to_owned()
+    }
+}
+
+impl TryFrom<String> for EngineId {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        Self::named(&name).ok_or_else(|| format!("there is no engine `{name}`"))
     }
 }

@@ -100,9 +100,12 @@ impl Builder<'_> {
                     .hint(hint!("`output grouped in order` prints the output of each word in the order of the words"))
                     .into());
             }
-            check_owner(span, keyword, &clause)?;
             // A loop has one engine.
-            let key = if rule == Rule::on_engine { "on".to_owned() } else { clause.clone() };
+            let is_engine = rule == Rule::on_engine;
+            let key = if is_engine { "on".to_owned() } else { clause.clone() };
+            if !is_engine || keyword != "forall" {
+                check_owner(span, keyword, &clause)?;
+            }
             if seen.contains(&key) {
                 return Err(SyntaxError::new(
                     Slug::DuplicateClause,
@@ -133,7 +136,7 @@ impl Builder<'_> {
                     .into());
             }
             seen.push(key);
-            if rule == Rule::on_engine {
+            if is_engine {
                 all.on = Some(self.on(pair)?);
                 continue;
             }
@@ -267,7 +270,10 @@ impl Builder<'_> {
         let mut inner = pair.into_inner();
         let engine = inner.next().expect("an engine is named");
         let span = self.span(&engine);
-        let named = EngineId::named(engine.as_str()).expect("the grammar knows no others");
+        let Some(named) = EngineId::named(engine.as_str()) else {
+            let message = "the name of a carrier has at most 63 characters";
+            return Err(SyntaxError::new(Slug::EngineArgument, span, message).into());
+        };
         let options = inner.next().map(|pair| self.expr(pair)).transpose()?;
         let (word, span) = match &options {
             Some(options) => (literal::expr(options), options.span),

@@ -2,7 +2,6 @@
 
 use super::{Result, literal};
 use crate::ast::{Expr, ExprKind};
-use crate::engine::EngineId;
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::slug::Slug;
@@ -12,9 +11,6 @@ use crate::vocabulary::loop_clauses;
 /// Words before a number that mean a clause in other tools.
 const HABITS: [(&str, &str); 4] =
     [("hedge", "hedge after"), ("jobs", "at most"), ("max", "at most"), ("parallel", "at most")];
-
-/// Systems that are no engines.
-const SYSTEMS: [&str; 6] = ["aws", "docker", "kubernetes", "lsf", "pbs", "sge"];
 
 /// Maximum number of words of a clause and its value: `hedge after 5 s`.
 const LONGEST: usize = 4;
@@ -31,15 +27,6 @@ pub(super) fn check(list: &[Expr], keyword: &str) -> Result<()> {
     for at in (0..words.len()).filter(is_behind_word) {
         let tail = &words[at..];
         let span = Span::new(list[first + at].span.start, list[list.len() - 1].span.end);
-        if let Some(system) = engine(tail) {
-            let message = format!("there is no engine `{system}`");
-            let engines = EngineId::ALL.map(|engine| format!("`on {}`", engine.name()));
-            let error = SyntaxError::new(Slug::UnknownEngine, span, message);
-            return Err(Box::new(error.hint(hint!(
-                "the engines are {}; words of the list have quotes: `\"on\" {system}`",
-                engines.join(" and ")
-            ))));
-        }
         if let Some((clause, length)) = clause(tail) {
             let written = tail[..length].iter().flatten().copied().collect::<Vec<_>>().join(" ");
             let value = tail[length..].iter().flatten().map(|word| format!(" {word}"));
@@ -109,11 +96,4 @@ fn value(clause: &str) -> std::ops::RangeInclusive<usize> {
         "in order" | "keep going" | "finish running" | "output grouped" | "output tagged" => 0..=0,
         _ => 1..=2,
     }
-}
-
-/// Returns the name behind `on` that is meant as an engine.
-fn engine<'w>(words: &[Option<&'w str>]) -> Option<&'w str> {
-    let [Some("on"), Some(name), rest @ ..] = words else { return None };
-    let is_near = EngineId::ALL.iter().any(|it| strsim::osa_distance(it.name(), name) == 1);
-    (rest.len() < 2 && (SYSTEMS.contains(name) || is_near)).then_some(name)
 }

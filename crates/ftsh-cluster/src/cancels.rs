@@ -1,0 +1,160 @@
+//! Jobs of carriers that are canceled: by `ftsh-carry-NAME cancel JOB…`, one call at a time for jobs
+//! of one carrier and the same words.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use bstr::{BString, ByteSlice};
+
+use super::ClusterDriver;
+use super::connection::{Connection, ConnectionPipe, Received};
+use super::remote_branch::{RemoteBranch, ReservedIds};
+use ftsh_machine::Time;
+use ftsh_machine::driver::Driver;
+use ftsh_machine::effect::{Effect, TaskId};
+use ftsh_machine::event::CommandStatus;
+use ftsh_machine::record::Level;
+use ftsh_process::{CANCEL_TIMEOUT, CARRY_WORDS, CarriedJob, NotedJob, ProcessDriver};
+use ftsh_sys::os_error::plain;
+
+/// Task of calls that no branch makes.
+const SCRIPT: TaskId = TaskId(0);
+
+/// Jobs to cancel, and the calls in progress by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Cancels {
+    waiting: Vec<NotedJob>,
+    calls: BTreeMap<u64, CancelCall>,
+}
+
+/// A call in progress.
+#[derive(Debug)]
+struct CancelCall {
+    ids: ReservedIds,
+    connection: Connection,
+    jobs: Vec<NotedJob>,
+    /// Messages of the carrier.
+    messages: Vec<u8>,
+    /// Time at which the call is given up; never once it is.
+    until: Time,
+}
+
+impl Cancels {
+    /// True if a job is not yet canceled.
+    pub(super) fn are_left(&self) -> bool {
+        !self.waiting.is_empty() || !self.calls.is_empty()
+    }
+
+    /// True if a call has this number.
+    pub(super) fn has(&self, number: u64) -> bool {
+        self.calls.contains_key(&number)
+    }
+
+    /// Returns the time at which a call is given up.
+    pub(super) fn next_due(&self) -> Time {
+        self.calls.values().map(|call| call.until).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Removes the jobs for the next call: alike, and of a carrier without a call in progress.
+    fn next(&mut self) -> Vec<NotedJob> {
+        let is_busy = |job: &CarriedJob| {
+            self.calls.values().any(|call| call.jobs.iter().any(|it| it.job.program == job.program))
+        };
+        let Some(first) = self.waiting.iter().find(|it| !is_busy(&it.job)) else {
+            return Vec::new();
+        };
+        let first = first.job.clone();
+        self.waiting.extract_if(.., |it| it.job.is_like(&first)).collect()
+    }
+
+    /// Reads messages of a call.
+    pub(super) fn read(&mut self, driver: &mut ProcessDriver, number: u64, pipe: ConnectionPipe) {
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        if let Received::Bytes(bytes) = call.connection.read(driver, pipe) {
+            call.messages.extend_from_slice(&bytes);
+        }
+    }
+
+    /// Gives up the calls whose time is over.
+    pub(super) fn give_up(&mut self, driver: &mut ProcessDriver) {
+        let now = driver.now();
+        for call in self.calls.values_mut().filter(|call| call.until <= now) {
+            call.until = Time::NEVER;
+            let scope = call.ids.scope();
+            driver.perform(Effect::Terminate(scope));
+            driver.perform(Effect::Kill { scope, strong: true });
+        }
+    }
+}
+
+impl ClusterDriver {
+    /// Cancels the job of a branch, if a carrier has one.
+    pub(super) fn cancel_job(&mut self, number: u64) {
+        let job = self.branches.get_mut(&number).and_then(RemoteBranch::take_job);
+        if let Some(job) = job {
+            self.cancels.waiting.push(job);
+            self.start_cancels();
+        }
+    }
+
+    /// Cancels the jobs of shells that were killed together with their supervisors.
+    pub(super) fn cancel_stale(&mut self) {
+        let jobs = self.inner.carried_jobs();
+        let stale = jobs.take_stale().into_iter().map(|job| jobs.note(job));
+        let before = self.cancels.waiting.len();
+        self.cancels.waiting.extend(stale);
+        if self.cancels.waiting.len() > before {
+            self.start_cancels();
+        }
+    }
+
+    fn start_cancels(&mut self) {
+        loop {
+            let jobs = self.cancels.next();
+            let Some(first) = jobs.first() else { return };
+            let job = first.job.clone();
+            if let Err(error) = self.start_cancel(&job, jobs) {
+                self.log_cancel(&job, std::slice::from_ref(&job.name), &plain(&error));
+            }
+        }
+    }
+
+    fn start_cancel(&mut self, like: &CarriedJob, jobs: Vec<NotedJob>) -> io::Result<()> {
+        let names = jobs.iter().map(|it| it.job.name.clone());
+        let called = [like.program.clone(), "cancel".to_owned()];
+        let words: Vec<BString> = called.into_iter().chain(names).map(BString::from).collect();
+        let variables = vec![(CARRY_WORDS.into(), like.words.clone())];
+        let environment = self.program()?.environment;
+        let (ids, connection) = self.start_apart(SCRIPT, words, environment, variables)?;
+        let until = self.inner.now() + CANCEL_TIMEOUT;
+        let call = CancelCall { ids, connection, jobs, messages: Vec::new(), until };
+        self.cancels.calls.insert(ids.number(), call);
+        Ok(())
+    }
+
+    /// Handles the end of a call.
+    pub(super) fn cancel_ended(&mut self, number: u64, status: CommandStatus, why: &str) {
+        for pipe in [ConnectionPipe::Output, ConnectionPipe::Errors] {
+            self.cancels.read(&mut self.inner, number, pipe);
+        }
+        let Some(mut call) = self.cancels.calls.remove(&number) else { return };
+        call.connection.close(&mut self.inner);
+        self.inner.perform(Effect::Terminate(call.ids.scope()));
+        if status != CommandStatus::Exited(0)
+            && let Some(first) = call.jobs.first()
+        {
+            let messages = call.messages.to_str_lossy();
+            let last = messages.lines().rfind(|line| !line.trim().is_empty());
+            let why = last.unwrap_or(why).trim().to_owned();
+            let names: Vec<_> = call.jobs.iter().map(|it| it.job.name.clone()).collect();
+            let job = first.job.clone();
+            self.log_cancel(&job, &names, &why);
+        }
+        self.start_cancels();
+    }
+
+    fn log_cancel(&mut self, job: &CarriedJob, names: &[String], why: &str) {
+        let note = format!("`{} cancel {}` failed: {why}", job.program, names.join(" "));
+        self.inner.log_note(Level::FAILURES, note);
+    }
+}

@@ -1,0 +1,61 @@
+//! What a carrier says of the job of one branch, on descriptor 3.
+
+use std::time::Duration;
+
+use super::engines::Notice;
+use ftsh_machine::Time;
+use ftsh_process::NotedJob;
+
+/// Time after a submission at which the log says what is waited for.
+const SILENCE: Duration = Duration::from_secs(60);
+/// Maximum length of a line.
+const MAX_LINE: usize = 4096;
+
+/// Job of a branch that a carrier runs.
+#[derive(Debug)]
+pub(super) struct Carried {
+    /// The job, until it is canceled or has ended.
+    pub job: Option<NotedJob>,
+    /// True once the carrier has said that the job waits in a queue.
+    pub is_queued: bool,
+    /// The carrier's name of the node.
+    pub node: Option<String>,
+    /// Bytes of a line that is not complete.
+    line: Vec<u8>,
+    /// Time at which silence is reported; never once anything is known of the job.
+    pub silent_at: Time,
+}
+
+impl Carried {
+    /// Creates the state of a job that is submitted now.
+    pub(super) fn new(job: NotedJob, now: Time) -> Self {
+        Self {
+            job: Some(job),
+            is_queued: false,
+            node: None,
+            line: Vec::new(),
+            silent_at: now + SILENCE,
+        }
+    }
+
+    /// Returns the complete lines with a meaning among these bytes and earlier ones.
+    pub(super) fn read(&mut self, bytes: &[u8]) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        for &byte in bytes {
+            if byte == b'\n' {
+                notices.extend(Notice::parse(&std::mem::take(&mut self.line)));
+            } else if self.line.len() < MAX_LINE {
+                self.line.push(byte);
+            }
+        }
+        for notice in &notices {
+            self.silent_at = Time::NEVER;
+            match notice {
+                Notice::Queued => self.is_queued = true,
+                Notice::Node(name) => self.node = Some(name.clone()),
+                Notice::Refused { .. } => {}
+            }
+        }
+        notices
+    }
+}

@@ -1,0 +1,221 @@
+//! Carriers: programs that run branches elsewhere. `ftsh-carry-fake` plays one, and its engine.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::support::Ftsh;
+use crate::support::run::Finished;
+
+const FAKE: &str = include_str!("support/ftsh-carry-fake");
+
+/// Returns a run of a script that finds the carrier.
+fn script(text: &str) -> Ftsh {
+    carried(Ftsh::script(text))
+}
+
+fn carried(run: Ftsh) -> Ftsh {
+    let run = run.program("bin/ftsh-carry-fake", FAKE);
+    let path = std::env::var("PATH").expect("a path");
+    let path = format!("{}:{path}", run.path("bin").display());
+    run.env("PATH", path)
+}
+
+/// Checks that nothing runs any more, and that the engine lists no job.
+fn nothing_left(run: &Finished) {
+    run.nothing_left();
+    let jobs = std::fs::read_dir(run.directory.path().join("jobs")).expect("a list of jobs");
+    let jobs: Vec<_> = jobs.flatten().map(|job| job.file_name()).collect();
+    assert!(jobs.is_empty(), "{jobs:?}: {}", run.story());
+}
+
+#[test]
+fn branches_run_elsewhere_and_print_here() {
+    let run = script(
+        "y=outside\nforall x in 1 2 3 on fake \"a=b  c\" output grouped in order\n\
+         echo $x $y\nsh -c 'echo error $0 >&2; ! env | grep CARRY' $x\nend",
+    )
+    .stdout("1 outside\n2 outside\n3 outside\n")
+    .stderr("error 1")
+    .stderr("error 3")
+    .success();
+    assert!(run.read("calls").contains("run a=b c avoid= host=\n"), "{}", run.story());
+    nothing_left(&run);
+    let run = script("forall x in 1 2 3 on fake output grouped in order\necho $x\nend")
+        .stdout("1\n2\n3\n")
+        .success();
+    nothing_left(&run);
+    assert!(!run.read("calls").contains("cancel"), "{}", run.story());
+}
+
+#[test]
+fn the_prefix_hands_words_on() {
+    let run = carried(Ftsh::new().args(["on", "fake", "a=b", "c", "--", "echo", "hi"]));
+    let run = run.stdout("hi\n").success();
+    assert!(run.read("calls").starts_with("run a=b c avoid="), "{}", run.story());
+}
+
+#[test]
+fn statuses_of_carriers_are_not_believed() {
+    let run = script("forall x in a on fake exits-9\necho $x\nend").stdout("a\n").success();
+    nothing_left(&run);
+    let run = script("forall x in a on fake exits-9\nsh -c 'exit 7'\nend").failure(7);
+    nothing_left(&run);
+    // The command runs on, the carrier says 0, and the branch is lost.
+    let text = "try\nforall x in a on fake cuts\nsh -c 'echo b >> begun; exec sleep 1000'\nend\n\
+                catch\necho $error_kind\nend";
+    let options = ["-t", "1", "--lease", "1s"];
+    let run = script(text).options(options).stdout("lost\n").success();
+    nothing_left(&run);
+}
+
+#[test]
+fn a_lost_branch_starts_over_alone() {
+    let text = "forall x in a on fake cuts retry lost 1 time\necho b >> begun\n\
+                if .not. .exists. died\ntouch died\nsleep 1000\nend\nend";
+    let run = script(text).options(["-t", "1", "--lease", "1s"]).success();
+    assert_eq!(run.read("begun"), "b\nb\n", "{}", run.story());
+    nothing_left(&run);
+}
+
+#[test]
+fn joined_and_dropped_streams_are_refused_soon() {
+    let start = Instant::now();
+    let run = script("forall x in a on fake joins\necho $x\nend")
+        .stderr("it joins standard output and standard error of the node")
+        .failure(75);
+    assert!(start.elapsed() < Duration::from_secs(5), "{}", run.story());
+    nothing_left(&run);
+    for (word, stream) in [("drops-errors", "standard error"), ("drops-output", "standard output")]
+    {
+        let text =
+            format!("try for 4 seconds or 1 time\nforall x in a on fake {word}\necho $x\nend\nend");
+        let run = script(&text)
+            .options(["-l", "10"])
+            .stderr(&format!("{stream} of the node does not arrive"))
+            .failure(124);
+        nothing_left(&run);
+    }
+}
+
+#[test]
+fn refusals_say_what_to_do_next() {
+    let text = "try\nforall x in a on fake refuse-request\ntrue\nend\ncatch\n\
+                echo $error_kind $error_code ${error}\nend";
+    let run = script(text)
+        .stdout("engine 75 fake did not run the branch: there is no such thing\n")
+        .success();
+    nothing_left(&run);
+    let run = script("forall x in a on fake refuse-node\necho $x\nend")
+        .options(["-l", "20"])
+        .stderr("n1 did not run the branch: it is full")
+        .success();
+    assert!(run.read("calls").contains("avoid=n1 host="), "{}", run.story());
+    for (word, reason) in [("refuse-engine", "the controller is away"), ("breaks", "it broke")] {
+        let text = format!("forall x in a on fake {word}\necho $x\nend");
+        let run = script(&text).options(["-l", "10"]).stdout("a\n").stderr(reason).success();
+        nothing_left(&run);
+    }
+}
+
+#[test]
+fn a_job_that_the_queue_forgets_is_submitted_again() {
+    let run = script("forall x in a on fake queued\necho $x\nend").file("has-list", "");
+    let run = run.stdout("a\n").success();
+    assert!(run.read("calls").matches("list 1\n").count() >= 2, "{}", run.story());
+    nothing_left(&run);
+}
+
+#[test]
+fn the_carrier_names_the_node() {
+    let run =
+        script("forall x in a on fake named\ntrue\nend").options(["--results", "r"]).success();
+    assert!(run.read("r").contains(",\"node\":\"n-ftsh-"), "{}", run.read("r"));
+    // Hosts are chosen here, and are not handed on as a word.
+    let text = "forall x in 1 2 3 on fake 'x hosts=h1,h2*2'\ntrue\nend";
+    let run = script(text).options(["--results", "r"]).success();
+    assert!(run.read("calls").contains("run x avoid= host=h2\n"), "{}", run.read("calls"));
+    assert!(run.read("r").contains(",\"node\":\"h1\""), "{}", run.read("r"));
+}
+
+#[test]
+fn a_second_start_of_a_job_does_nothing() {
+    let text = "forall x in a on fake twice\necho b >> begun\nsleep 500 ms\necho $x\nend";
+    let run = script(text).stdout("a\n").success();
+    assert_eq!((&*run.read("begun"), &*run.read("second-status")), ("b\n", "0\n"));
+    assert_eq!(run.read("second"), "");
+    nothing_left(&run);
+}
+
+#[test]
+fn limits_and_signals_cancel_jobs() {
+    let text = "forall x in a b on fake queued\ntrue\nend";
+    let run = script(&format!("try for 1 second or 1 time\n{text}\nend")).failure(124);
+    nothing_left(&run);
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+        let run = script(text).start();
+        run.until_lines("waiting", 1);
+        run.signal(signal);
+        run.until_gone("the end of all");
+        let run = run.wait();
+        nothing_left(run.killed_by(signal));
+    }
+}
+
+#[test]
+fn a_carrier_that_stays_is_ended() {
+    let run = script("forall x in a on fake stays\necho $x\nend").stdout("a\n").success();
+    nothing_left(&run);
+}
+
+#[test]
+fn a_job_that_cannot_be_canceled_is_named() {
+    let run = script("forall x in a on fake 'refuse-request cancel-fails'\ntrue\nend")
+        .options(["-l", "10"])
+        .stderr("`ftsh-carry-fake cancel ftsh-")
+        .stderr("failed: it is away")
+        .failure(75);
+    run.nothing_left();
+}
+
+/// The carrier that the documents write works as it is.
+#[test]
+fn the_carrier_of_the_documents_works() {
+    const PAGE: &str = include_str!("../docs/operate/carriers.md");
+    let (_, text) = PAGE.split_once("```sh ftsh-carry-lab\n").expect("a carrier");
+    let (text, _) = text.split_once("```").expect("its end");
+    assert!(text.lines().count() <= 60);
+    let run = Ftsh::new().args(["on", "lab", "--queue", "day", "--", "printf", "%s|", "a b", "$x"]);
+    let run = run.program("bin/ftsh-carry-lab", text);
+    let run = run.program("bin/labkill", include_str!("carriers/labkill"));
+    let run = run.program("bin/labps", include_str!("carriers/labps"));
+    let run = run.program("bin/labrun", include_str!("carriers/labrun"));
+    let lab = run.directory.path().join("lab");
+    std::fs::create_dir(&lab).expect("a directory");
+    let run = run.env("LAB", lab.display().to_string());
+    let path = std::env::var("PATH").expect("a path");
+    let path = format!("{}:{path}", run.path("bin").display());
+    run.env("PATH", path).stdout("a b|$x|").success().nothing_left();
+}
+
+/// On stand-ins for a site's programs: whole streams, unchanged words, nothing left after `cancel`.
+#[test]
+#[ignore = "slow: `.ci/run` includes it"]
+fn the_carrier_of_the_documents_keeps_the_contract() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/carriers/page");
+    let checked = std::process::Command::new(page).output().expect("a shell");
+    let text = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success(), "{text}{}", String::from_utf8_lossy(&checked.stderr));
+}
+
+#[test]
+fn a_missing_carrier_is_an_error_before_the_run() {
+    script("echo begun\nforall x in a on fakes\ntrue\nend")
+        .refused(&["there is no program `ftsh-carry-fakes` along `PATH`; did you mean `on fake`?"]);
+    script("echo begun\nforall x in a on fake hosts=\ntrue\nend").refused(&["expected hosts"]);
+    let text = "echo begun\nforall x in a\ntrue\nend";
+    let missing = "--on, FTSH_ON: there is no program `ftsh-carry-fakes`";
+    script(text).options(["--on", "fakes x"]).refused(&[missing]);
+    // Behind `in`, `on` is a word.
+    script("for x in on off\necho $x\nend").stdout("on\noff\n").success();
+}
