@@ -135,13 +135,14 @@ fn streams_have_to_arrive_apart() {
         let (_, why, blame) = not_begun(&mut head);
         assert!(why.starts_with("it joins") && blame == Blame::Request, "{why}");
     }
-    let dropped: [(fn(&mut Head), &str); 2] = [
-        (|head| head.on_stdout(at(1), &hello()), "standard error"),
-        (|head| head.on_stderr(at(1), ERRORS_MARK.as_bytes()), "standard output"),
-    ];
-    for (drop, stream) in dropped {
+    for (arrives, stream) in
+        [(Stream::Output, "standard error"), (Stream::Errors, "standard output")]
+    {
         let mut head = checked();
-        drop(&mut head);
+        match arrives {
+            Stream::Output => head.on_stdout(at(1), &hello()),
+            Stream::Errors => head.on_stderr(at(1), mark),
+        }
         assert_eq!(head.next_timeout(), at(2));
         head.handle_timeout(at(2));
         let (_, why, blame) = not_begun(&mut head);
