@@ -216,6 +216,7 @@ fn a_missing_carrier_is_an_error_before_the_run() {
     let text = "echo begun\nforall x in a\ntrue\nend";
     let missing = "--on, FTSH_ON: there is no program `ftsh-carry-fakes`";
     script(text).options(["--on", "fakes x"]).refused(&[missing]);
+    script("echo a").env("FTSH_ON", "fakes x").stdout("a\n").success();
     // Behind `in`, `on` is a word.
     script("for x in on off\necho $x\nend").stdout("on\noff\n").success();
 }

@@ -220,7 +220,7 @@ fn a_whole_run_can_be_sent_with_its_inner_branches() {
     all.sort();
     assert_eq!(all, ["a1", "a2", "b1", "b2"]);
     assert_eq!(run.story().matches("branch begins on h").count(), 2);
-    script("true").env("FTSH_ON", "nosuch").refused(&["FTSH_ON", "slurm"]);
+    script("forall x in a\ntrue\nend").env("FTSH_ON", "nosuch").refused(&["FTSH_ON", "slurm"]);
 }
 
 #[test]

@@ -134,7 +134,10 @@ fn request(words: Vec<OsString>) -> Result<Request> {
 fn refuse_missing_carriers(script: &Script, plan: &RunPlan, programs: &dyn Programs) -> Result<()> {
     let refuse = |text: String| Err(messages::usage(Slug::UnknownEngine, text));
     let on = plan.machine.on.as_ref().map(|on| on.engine);
-    if let Some((message, meant)) = on.and_then(|on| lint::missing_carrier(on, programs)) {
+    if let Some((message, meant)) = on.and_then(|on| lint::missing_carrier(on, programs))
+        // Shells inside a branch inherit the variable.
+        && lint::uses_default_engine(script)
+    {
         return refuse(format!("--on, FTSH_ON: {message}; {meant}"));
     }
     for file in script.all_files() {

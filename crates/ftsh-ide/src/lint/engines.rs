@@ -28,6 +28,18 @@ pub fn missing_carrier(engine: EngineId, programs: &dyn Programs) -> Option<(Str
     Some((format!("there is no program `{}` along `PATH`", name.program()), meant))
 }
 
+/// Returns true if a branch of the script runs where `--on` says.
+pub fn uses_default_engine(script: &Script) -> bool {
+    let mut is_used = false;
+    for file in script.all_files() {
+        walk::each(&file.body, &mut |command| {
+            let CommandKind::For(details) = &command.kind else { return };
+            is_used |= matches!(&details.kind, ForKind::All(clauses) if clauses.on.is_none());
+        });
+    }
+    is_used
+}
+
 /// Returns a warning for each `on NAME` whose program is missing, in a script without its used
 /// files.
 pub fn missing_carriers(script: &Script, programs: &dyn Programs) -> Vec<Warning> {

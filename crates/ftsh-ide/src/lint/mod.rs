@@ -38,7 +38,7 @@ pub(crate) mod walk;
 mod tests;
 
 pub use code::check_code;
-pub use engines::{missing_carrier, missing_carriers};
+pub use engines::{missing_carrier, missing_carriers, uses_default_engine};
 pub use programs::{Programs, UnknownPrograms};
 pub use schedule::{Schedule, schedules};
 
