@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use ftsh_syntax::engine::EngineId;
-use ftsh_syntax::vocabulary::is_name;
+use ftsh_syntax::vocabulary::{is_name, loop_clauses};
 
 /// Part of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,8 +135,19 @@ pub fn assigned(word: &str) -> Option<usize> {
     is_name(name).then_some(name.len())
 }
 
-/// Returns true if a word of a `forall` is `on` or an engine's name in `on NAME`.
-pub(crate) fn is_on(before: Option<&str>, word: &str, next: Option<&str>) -> bool {
+/// Returns true if a word belongs to a clause of a loop, together with the word before or after it.
+pub(crate) fn is_of_loop(
+    keyword: &str,
+    before: Option<&str>,
+    word: &str,
+    next: Option<&str>,
+) -> bool {
     let is_engine = |name: &str| EngineId::named(name).is_some();
-    word == "on" && next.is_some_and(is_engine) || before == Some("on") && is_engine(word)
+    let is_on =
+        word == "on" && next.is_some_and(is_engine) || before == Some("on") && is_engine(word);
+    let mut own = loop_clauses().filter(|(owner, _)| *owner == keyword);
+    keyword == "forall" && is_on
+        || own.any(|(_, [first, second])| {
+            word == first && next == Some(second) || word == second && before == Some(first)
+        })
 }

@@ -11,10 +11,10 @@ use ftsh_syntax::duration::Unit;
 use ftsh_syntax::size::ByteUnit;
 use ftsh_syntax::vocabulary::{
     ALONE, DECLARATIONS, FORMS, HEADS, KEYWORDS, MODIFIERS, OPERATORS, QUESTIONS, SYMBOLS, TIMES,
-    is_loop, is_name, loop_clauses,
+    is_loop, is_name,
 };
 
-use super::lexemes::{TokenPart, assigned, double, is_on, redirection, single, variable};
+use super::lexemes::{TokenPart, assigned, double, is_of_loop, redirection, single, variable};
 
 /// Word that begins the declaration of a script's arguments.
 pub(crate) const ARGS: &str = "args";
@@ -489,11 +489,7 @@ impl<'t> TokenScanner<'t> {
         let next = rest.split([' ', '\t', '\r', '\n', ';']).next();
         let before = self.found.all.last().filter(|token| token.role == Role::Clause);
         let before = before.map(|token| &self.text[token.range.clone()]);
-        let mut own = loop_clauses().filter(|(owner, _)| *owner == keyword);
-        keyword == "forall" && is_on(before, word, next)
-            || own.any(|(_, [first, second])| {
-                word == first && next == Some(second) || word == second && before == Some(first)
-            })
+        is_of_loop(keyword, before, word, next)
     }
 
     /// True if a word belongs to `from input by` after the variable of a loop.
