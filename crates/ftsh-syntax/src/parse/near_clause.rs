@@ -27,6 +27,14 @@ pub(super) fn check(list: &[Expr], keyword: &str) -> Result<()> {
     for at in (0..words.len()).filter(is_behind_word) {
         let tail = &words[at..];
         let span = Span::new(list[first + at].span.start, list[list.len() - 1].span.end);
+        // A bare name is an engine; with these words the branches would run here.
+        if keyword == "forall" && matches!(tail, [Some("on"), None, ..]) {
+            let message = "the name of an engine is a constant without quotes";
+            let error = SyntaxError::new(Slug::EngineArgument, span, message);
+            return Err(Box::new(error.hint(hint!(
+                "write `forall … on ssh $hosts`; as an item, `on` has quotes: `\"on\"`"
+            ))));
+        }
         if let Some((clause, length)) = clause(tail) {
             let written = tail[..length].iter().flatten().copied().collect::<Vec<_>>().join(" ");
             let value = tail[length..].iter().flatten().map(|word| format!(" {word}"));
