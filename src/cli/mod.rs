@@ -130,25 +130,22 @@ fn request(words: Vec<OsString>) -> Result<Request> {
     }
 }
 
-/// Refuses a run that names a carrier which is not installed, in its script or by `--on`.
+/// Refuses a run with a `forall` on a carrier which is not installed.
 fn refuse_missing_carriers(script: &Script, plan: &RunPlan, programs: &dyn Programs) -> Result<()> {
-    let refuse = |text: String| Err(messages::usage(Slug::UnknownEngine, text));
-    let on = plan.machine.on.as_ref().map(|on| on.engine);
-    if let Some((message, meant)) = on.and_then(|on| lint::missing_carrier(on, programs))
-        // Shells inside a branch inherit the variable.
-        && lint::uses_default_engine(script)
-    {
-        return refuse(format!("--on, FTSH_ON: {message}; {meant}"));
-    }
+    let default = plan.machine.on.as_ref().map(|on| on.engine);
     for file in script.all_files() {
-        if let Some(error) = lint::missing_carriers(file, programs).first() {
-            let hint = error.hint.as_ref().map(ToString::to_string).unwrap_or_default();
-            if let ScriptSource::Prefix(_) = plan.script.program {
-                let meant = hint.split(';').next().unwrap_or_default();
-                return refuse(format!("{}; {meant}", error.message));
-            }
-            let (name, line) = (file.source.name(), file.source.line(error.span.start));
-            return refuse(format!("{name}:{line}: {}; {hint}", error.message));
+        for (span, engine) in lint::engines(file) {
+            let missing = engine.or(default).and_then(|it| lint::missing_carrier(it, programs));
+            let Some((message, meant)) = missing else { continue };
+            let place = match plan.script.program {
+                _ if engine.is_none() => "--on, FTSH_ON: ".to_owned(),
+                ScriptSource::Prefix(_) => String::new(),
+                _ => format!("{}:{}: ", file.source.name(), file.source.line(span.start)),
+            };
+            return Err(messages::usage(
+                Slug::UnknownEngine,
+                format_args!("{place}{message}; {meant}"),
+            ));
         }
     }
     Ok(())

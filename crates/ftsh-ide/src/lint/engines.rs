@@ -7,6 +7,7 @@ use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::slug::Slug;
+use ftsh_syntax::span::Span;
 
 /// Prefix of the programs of carriers.
 const PREFIX: &str = "ftsh-carry-";
@@ -28,35 +29,35 @@ pub fn missing_carrier(engine: EngineId, programs: &dyn Programs) -> Option<(Str
     Some((format!("there is no program `{}` along `PATH`", name.program()), meant))
 }
 
-/// Returns true if a branch of the script runs where `--on` says.
-pub fn uses_default_engine(script: &Script) -> bool {
-    let mut is_used = false;
-    for file in script.all_files() {
-        walk::each(&file.body, &mut |command| {
-            let CommandKind::For(details) = &command.kind else { return };
-            is_used |= matches!(&details.kind, ForKind::All(clauses) if clauses.on.is_none());
-        });
+/// Returns the place and the engine of each `forall` of a script without its used files; none for
+/// the engine of `--on`.
+pub fn engines(script: &Script) -> Vec<(Span, Option<EngineId>)> {
+    let mut found = Vec::new();
+    // A search of the text costs less than a walk, which each start of a script would pay for.
+    if !script.source.text().contains("forall") {
+        return found;
     }
-    is_used
-}
-
-/// Returns a warning for each `on NAME` whose program is missing, in a script without its used
-/// files.
-pub fn missing_carriers(script: &Script, programs: &dyn Programs) -> Vec<Warning> {
-    let mut warnings = Vec::new();
     walk::each(&script.body, &mut |command| {
-        let CommandKind::For(details) = &command.kind else { return };
-        let ForKind::All(clauses) = &details.kind else { return };
-        let Some(engine) = clauses.on.as_ref().map(|on| on.engine) else { return };
-        if let Some((message, meant)) = missing_carrier(engine, programs) {
-            let hint = if meant.ends_with('?') {
-                hint!("{meant}")
-            } else {
-                let name = engine.name();
-                hint!("{meant}; words of the list have quotes: `\"on\" {name}`")
-            };
-            warnings.push(Warning::new(Slug::UnknownEngine, command.span, message).hint(hint));
+        if let CommandKind::For(details) = &command.kind
+            && let ForKind::All(clauses) = &details.kind
+        {
+            found.push((command.span, clauses.on.as_ref().map(|on| on.engine)));
         }
     });
-    warnings
+    found
+}
+
+/// Returns a warning for each `on NAME` whose program is missing.
+pub(super) fn check(script: &Script, programs: &dyn Programs) -> Vec<Warning> {
+    let missing = |(span, engine): (Span, Option<EngineId>)| {
+        let engine = engine?;
+        let (message, meant) = missing_carrier(engine, programs)?;
+        let hint = if meant.ends_with('?') {
+            hint!("{meant}")
+        } else {
+            hint!("{meant}; words of the list have quotes: `\"on\" {}`", engine.name())
+        };
+        Some(Warning::new(Slug::UnknownEngine, span, message).hint(hint))
+    };
+    engines(script).into_iter().filter_map(missing).collect()
 }

@@ -38,7 +38,7 @@ pub(crate) mod walk;
 mod tests;
 
 pub use code::check_code;
-pub use engines::{missing_carrier, missing_carriers, uses_default_engine};
+pub use engines::{engines, missing_carrier};
 pub use programs::{Programs, UnknownPrograms};
 pub use schedule::{Schedule, schedules};
 
@@ -80,7 +80,7 @@ pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Wa
     warnings.extend(inputs::check(script));
     warnings.extend(separators::check(script));
     warnings.extend(programs::check(script, programs));
-    warnings.extend(missing_carriers(script, programs));
+    warnings.extend(engines::check(script, programs));
     warnings.sort_by_key(|warning| warning.span.start);
     warnings
 }
