@@ -51,6 +51,32 @@ fn a_run_ends_with_a_killed_runner() {
     killed("sh runner.sh &").file("runner.sh", runner).stdout("canceled 143\n").success();
 }
 
+/// The run has not begun: it waits for its splay, or for a lock.
+#[test]
+fn a_wait_ends_with_a_killed_runner() {
+    for (hold, options) in
+        [("", "--splay 1h"), ("flock lock sleep 60 & held=$!", "--lock=lock --lock-wait 1h")]
+    {
+        let runner =
+            format!("ftsh -l 30 -f the.log --end-with-caller {options} -c 'echo never'\n:\n");
+        let outer = format!(
+            "{hold}
+            until [ -z \"$held\" ] || ! flock -n lock true; do sleep 0.01; done
+            mkfifo pipe
+            sh runner.sh > pipe &
+            caller=$!
+            exec 3< pipe
+            until test -s the.log; do sleep 0.01; done
+            kill -9 $caller
+            cat <&3
+            [ -z \"$held\" ] || pkill -P $held
+            echo gone"
+        );
+        let run = Ftsh::command("sh outer.sh").file("outer.sh", outer);
+        run.file("runner.sh", runner).file("lock", "").stdout("gone\n").success();
+    }
+}
+
 #[test]
 fn a_run_ends_with_a_killed_make() {
     if is_missing("make") {

@@ -63,7 +63,12 @@ pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> 
     let mut reporters = Reporters::open(&plan, run)?;
     plan.machine.log_level = reporters.level();
     let seed = plan.script.seed.map_or_else(random, Ok)?;
-    let lock = match preflight::wait(&mut plan, seed, reporters.log())? {
+    let mut wait = || preflight::wait(&mut plan, seed, reporters.log());
+    let waited = match &caller {
+        Some(caller) => caller.watch_during(wait),
+        None => wait(),
+    };
+    let lock = match waited? {
         Ok(lock) => lock,
         Err(outcome) => return Ok(outcome),
     };
