@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 
 use crate::support::Ftsh;
 use crate::support::run::Finished;
@@ -160,6 +160,20 @@ fn limits_and_signals_cancel_jobs() {
         let run = run.wait();
         nothing_left(run.killed_by(signal));
     }
+}
+
+/// The supervisor is gone as well, so the next shell cancels the job, with a `PATH` of its own.
+#[test]
+fn the_next_shell_cancels_jobs_of_a_killed_one() {
+    let run = script("forall x in a on fake queued\ntrue\nend").start();
+    run.until_lines("waiting", 1);
+    let interpreter = run.interpreter().expect("an interpreter");
+    kill(run.pid(), Signal::SIGKILL).expect("it lives");
+    let _ = kill(interpreter, Signal::SIGKILL);
+    let finished = run.leave();
+    let text = "while test -n \"$(sh -c 'ls jobs')\"\nsleep 10 ms\nend";
+    let next = Ftsh::after(finished).options(["-c", text]).success();
+    nothing_left(&next);
 }
 
 #[test]

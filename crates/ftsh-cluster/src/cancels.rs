@@ -112,17 +112,16 @@ impl ClusterDriver {
         loop {
             let jobs = self.cancels.next();
             let Some(first) = jobs.first() else { return };
-            let job = first.job.clone();
-            if let Err(error) = self.start_cancel(&job, jobs) {
-                self.log_cancel(&job, std::slice::from_ref(&job.name), &plain(&error));
+            let (like, names) = (first.job.clone(), names(&jobs));
+            if let Err(error) = self.start_cancel(&like, jobs) {
+                self.log_cancel(&like, &names, &plain(&error));
             }
         }
     }
 
     fn start_cancel(&mut self, like: &CarriedJob, jobs: Vec<NotedJob>) -> io::Result<()> {
-        let names = jobs.iter().map(|it| it.job.name.clone());
         let called = [like.program.clone(), "cancel".to_owned()];
-        let words: Vec<BString> = called.into_iter().chain(names).map(BString::from).collect();
+        let words = called.into_iter().chain(names(&jobs)).map(BString::from).collect();
         let variables = vec![(CARRY_WORDS.into(), like.words.clone())];
         let environment = self.program()?.environment;
         let (ids, connection) = self.start_apart(SCRIPT, words, environment, variables)?;
@@ -146,15 +145,19 @@ impl ClusterDriver {
             let messages = call.messages.to_str_lossy();
             let last = messages.lines().rfind(|line| !line.trim().is_empty());
             let why = last.unwrap_or(why).trim().to_owned();
-            let names: Vec<_> = call.jobs.iter().map(|it| it.job.name.clone()).collect();
-            let job = first.job.clone();
-            self.log_cancel(&job, &names, &why);
+            let like = first.job.clone();
+            self.log_cancel(&like, &names(&call.jobs), &why);
         }
         self.start_cancels();
     }
 
     fn log_cancel(&mut self, job: &CarriedJob, names: &[String], why: &str) {
-        let note = format!("`{} cancel {}` failed: {why}", job.program, names.join(" "));
+        let program = job.program.rsplit('/').next().unwrap_or_default();
+        let note = format!("`{program} cancel {}` failed: {why}", names.join(" "));
         self.inner.log_note(Level::FAILURES, note);
     }
+}
+
+fn names(jobs: &[NotedJob]) -> Vec<String> {
+    jobs.iter().map(|it| it.job.name.clone()).collect()
 }

@@ -1,4 +1,4 @@
-//! What a carrier says of the job of one branch, on descriptor 3.
+//! State of one branch's job, as a carrier reports the job on descriptor 3.
 
 use std::time::Duration;
 
@@ -28,14 +28,17 @@ pub(super) struct Carried {
 
 impl Carried {
     /// Creates the state of a job that is submitted now.
-    pub(super) fn new(job: NotedJob, now: Time) -> Self {
-        Self {
-            job: Some(job),
-            is_queued: false,
-            node: None,
-            line: Vec::new(),
-            silent_at: now + SILENCE,
+    pub(super) fn new(job: Option<NotedJob>, now: Time) -> Self {
+        Self { job, is_queued: false, node: None, line: Vec::new(), silent_at: now + SILENCE }
+    }
+
+    /// Returns true once, when nothing has been heard of the job for long.
+    pub(super) fn take_silence(&mut self, now: Time) -> bool {
+        let is_silent = self.silent_at <= now;
+        if is_silent {
+            self.silent_at = Time::NEVER;
         }
+        is_silent
     }
 
     /// Returns the complete lines with a meaning among these bytes and earlier ones.
@@ -57,5 +60,26 @@ impl Carried {
             }
         }
         notices
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_arrive_in_pieces_and_end_the_silence() {
+        let at = |seconds| Time::after(Duration::from_secs(seconds));
+        let mut carried = Carried::new(None, at(1));
+        assert!(carried.read(b"a line of tomorrow\nqueu").is_empty() && !carried.is_queued);
+        assert!(!carried.take_silence(at(60)) && carried.take_silence(at(61)));
+        assert!(!carried.take_silence(at(1000)), "once");
+        let mut carried = Carried::new(None, at(1));
+        carried.read(b"queu");
+        assert_eq!(carried.read(b"ed 7\nnode n1\n").len(), 2);
+        assert!(carried.is_queued && carried.node.as_deref() == Some("n1"));
+        assert!(!carried.take_silence(at(61)));
+        assert!(carried.read(&vec![b'x'; MAX_LINE * 2]).is_empty());
+        assert_eq!(carried.line.len(), MAX_LINE);
     }
 }

@@ -159,6 +159,7 @@ impl ClusterDriver {
     /// once.
     pub(super) fn wait_for_engines(&mut self) {
         self.end_polls();
+        self.cancel_stale();
         let until = self.inner.now() + END_TIMEOUT * 2 + CANCEL_TIMEOUT;
         let is_there =
             |it: &Self| !it.branches.is_empty() || it.is_polling() || it.cancels.are_left();

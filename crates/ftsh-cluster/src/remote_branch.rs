@@ -188,7 +188,7 @@ pub(crate) struct RemoteBranch {
     pub connection: Connection,
     /// Name of the job.
     pub job: String,
-    /// What is known of the job, if a carrier has the job.
+    /// State of the job, if a carrier has the job.
     pub carried: Option<Carried>,
     /// Node of the job in the list of the queue.
     pub sent_to: Option<String>,
@@ -299,9 +299,8 @@ impl RemoteBranch {
 
     /// Returns a note for the log if nothing has been heard of the job for long.
     pub(crate) fn take_silence(&mut self, now: Time) -> Option<String> {
-        let carried = self.carried.as_mut().filter(|it| it.silent_at <= now)?;
-        carried.silent_at = Time::NEVER;
-        let is_waiting = self.head.node().is_none() && !self.head.is_over();
+        let is_silent = self.carried.as_mut().is_some_and(|it| it.take_silence(now));
+        let is_waiting = is_silent && self.head.node().is_none() && !self.head.is_over();
         let program = self.dispatched.implementation.program(self.dispatched.engine);
         is_waiting.then(|| {
             format!("waiting for a node: `{program}` says nothing of its job {}", self.job)

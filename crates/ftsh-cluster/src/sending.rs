@@ -223,11 +223,11 @@ impl ClusterDriver {
     /// Registers the job of a branch, if a carrier will have the job.
     fn carried(&self, dispatch: &Dispatch, engine: &dyn Engine, name: &str) -> Option<Carried> {
         let job = engine.is_carrier().then(|| CarriedJob {
-            program: engine.program(dispatch.on.engine),
+            program: along_path(&engine.program(dispatch.on.engine)),
             words: options(dispatch).to_owned(),
             name: name.to_owned(),
         })?;
-        Some(Carried::new(self.inner.carried_jobs().note(job), self.inner.now()))
+        Some(Carried::new(Some(self.inner.carried_jobs().note(job)), self.inner.now()))
     }
 
     /// Starts a command of an engine apart from all branches, without input.
@@ -281,6 +281,14 @@ impl ClusterDriver {
         let nonce = Nonce((u128::from(one) << 64 | u128::from(other)).to_ne_bytes());
         Ok((connection, Head::new(branch, nonce, self.config.lease, self.inner.now())))
     }
+}
+
+/// Returns the path of a program, or the name if the program is missing.
+fn along_path(name: &str) -> String {
+    let directories = std::env::var_os("PATH").unwrap_or_default();
+    let mut paths = std::env::split_paths(&directories).map(|directory| directory.join(name));
+    let found = paths.find(|path| path.is_file()).and_then(|path| std::path::absolute(path).ok());
+    found.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or(name.to_owned())
 }
 
 /// Returns the argument of the engine in the script.

@@ -22,7 +22,7 @@ pub const CARRY_WORDS: &str = "FTSH_CARRY_WORDS";
 /// Job that a carrier has somewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CarriedJob {
-    /// Name of the carrier's program.
+    /// Path of the carrier's program, since another shell may have another `PATH`.
     pub program: String,
     /// Words of the clause, with blanks between.
     pub words: BString,
