@@ -27,7 +27,9 @@ impl Oracle for Beside {
             else {
                 continue;
             };
-            let has_ended = |process| look.families.ended.contains(process);
+            let ended = |process| look.families.ended.get(process);
+            // What happens at the same instant has no order.
+            let ended_before = |process| ended(process).is_some_and(|end| *end < start.at);
             match (mark, task_of_with(look, start.task)) {
                 ("beside", Some((with, is_stage))) => {
                     self.commands.insert((with, name), (start.process, is_stage));
@@ -35,14 +37,15 @@ impl Oracle for Beside {
                 ("group", Some((with, _))) => {
                     self.judged.count("groups of with");
                     match self.commands.get(&(with, name.clone())) {
-                        Some((process, is_stage)) if *is_stage || !has_ended(process) => {}
+                        Some((process, is_stage)) if *is_stage || !ended_before(process) => {}
                         _ => return Err(format!("the group of {name} runs without its command")),
                     }
                 }
                 ("behind", _) => {
                     if let Some((process, _)) = self.commands.remove(&(start.task, name.clone())) {
                         self.judged.count("commands behind with");
-                        if !has_ended(&process) && look.families.starts.contains_key(&process) {
+                        if ended(&process).is_none() && look.families.starts.contains_key(&process)
+                        {
                             return Err(format!("the command of {name} outlives its group"));
                         }
                     }

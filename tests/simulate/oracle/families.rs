@@ -46,8 +46,8 @@ pub(crate) struct Families {
     fresh: Vec<(Time, Run)>,
     /// Living commands.
     pub starts: BTreeMap<ProcessId, Start>,
-    /// Commands with a reported end.
-    pub ended: BTreeSet<ProcessId>,
+    /// Times at which the ends of commands were reported.
+    pub ended: BTreeMap<ProcessId, Time>,
     parents: BTreeMap<ScopeId, ScopeId>,
     /// Scopes that ended successfully.
     pub handed_over: BTreeSet<ScopeId>,
@@ -87,13 +87,13 @@ impl Families {
         }
     }
 
-    pub(crate) fn event(&mut self, event: &Event) {
+    pub(crate) fn event(&mut self, now: Time, event: &Event) {
         if let Event::Spawned { process, .. } | Event::Exited { process, .. } = event {
             self.is_replaced |= self.replaces.contains(process);
         }
         match event {
             Event::Exited { process, .. } => {
-                self.ended.insert(*process);
+                self.ended.insert(*process, now);
             }
             Event::Emptied { scope } => {
                 self.ending.remove(scope);

@@ -33,7 +33,7 @@ impl Oracle for Leftovers {
                 continue;
             }
             let is_gone = !tasks.contains_key(&start.task) && !look.spares_a_group();
-            if is_gone && !families.ended.contains(&start.process) {
+            if is_gone && !families.ended.contains_key(&start.process) {
                 return Err(format!("`{}` runs for a task that is gone", start.text));
             }
             let is_strict = |within: &Within| {
@@ -87,7 +87,7 @@ impl Oracle for Nothing {
                 return Err(format!("{found:?} when the run is over"));
             }
             let fine = |start: &&super::families::Start| {
-                let is_daemon = look.families.ended.contains(&start.process);
+                let is_daemon = look.families.ended.contains_key(&start.process);
                 let may_stay = *outcome == Outcome::Succeeded || look.families.is_replaced;
                 (is_daemon && may_stay) || look.families.is_spared(start.scope)
             };

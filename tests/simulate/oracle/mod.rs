@@ -254,7 +254,7 @@ impl Oracles {
                 )?;
             }
         }
-        self.families.event(event);
+        self.families.event(now, event);
         self.ask(|oracle| oracle.event(now, event))
     }
 
