@@ -55,8 +55,12 @@ fn a_command_that_cannot_start_fails_before_the_group() {
             format!("function beat; while true; sleep 9; end; end; with {command}; ok; end");
         world().run(&script).succeeds().takes(0.0);
     }
-    // A stage that fails at once ends the command with the other stages.
-    world().run("with nosuchprogram | hang; ok; end").succeeds().takes(1.0);
+    // The other stages of a command that fails end by themselves, as in any pipeline.
+    for command in ["nosuchprogram | work 3", "fail 2 | work 3"] {
+        let script = format!("with {command}; echo never; end");
+        let ran = world().run(&script).prints("").takes(3.0);
+        assert_ne!(ran.outcome, ftsh_machine::Outcome::Succeeded, "{command}");
+    }
     world().run("with hang; ok; end < /nothing; echo never").fails("redirect", 1).prints("");
 }
 
@@ -138,4 +142,16 @@ fn the_command_has_a_copy_of_the_variables() {
     world().run(script).succeeds().prints("2\n2\n2\n1\n");
     let script = "function f; local l=1; with hang; l=2; shift; cd /tmp; echo $1; end; echo $l; end; l=0; f a b; echo $l";
     world().run(script).succeeds().prints("b\n2\n0\n");
+}
+
+#[test]
+fn exit_in_the_group_cannot_leave_a_finally() {
+    for exit in ["exit", "exit 3"] {
+        let script = format!(
+            "function g; {exit}; end\n\
+             try; success; finally; with hang; with hang; g; end; end; echo never; end"
+        );
+        let ran = world().run(&script).fails("failure", 1).prints("");
+        assert!(ran.world.running().is_empty());
+    }
 }

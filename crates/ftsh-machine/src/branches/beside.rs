@@ -59,6 +59,11 @@ impl Beside {
         self.begun.len() >= self.stages
     }
 
+    /// Returns true for tasks with this parent if they are stages of the command.
+    pub(crate) fn is_stage(&self, parent: TaskId) -> bool {
+        self.stages > 1 && parent == self.companion
+    }
+
     /// Returns true before the first end.
     pub(crate) fn is_open(&self) -> bool {
         self.result.is_none()

@@ -116,8 +116,10 @@ impl Machine {
                     let Some(place) = task.parent else { return };
                     let (child, residue) = ((task.id, task.attempts), task.residue());
                     drop(task);
-                    if matches!(ending, TaskEnding::Succeeded) {
+                    if matches!(ending, TaskEnding::Succeeded) || ending.is_broken_pipe() {
                         self.forker().companion_began_at(child.0, Some(place));
+                    } else {
+                        self.forker().companion_failed_at(child.0, place);
                     }
                     let Some(next) = self.child_ended(place, child, ending, residue) else {
                         return;

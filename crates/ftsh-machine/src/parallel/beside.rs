@@ -72,6 +72,20 @@ impl Forker<'_> {
         }
     }
 
+    /// Leaves out the group of a `with` once a stage of its command has failed: the command fails,
+    /// too, when its other stages end. `task`, with its place, is such a stage or a task inside.
+    pub(crate) fn companion_failed_at(&mut self, task: TaskId, place: (TaskId, usize)) {
+        let tasks = self.core.parts().tasks;
+        let Some((parent, _)) = tasks.parent_without_group(task, Some(place)) else { return };
+        if let Some(JoinKind::Beside(beside)) =
+            tasks.get_mut(parent).and_then(Task::top_join).map(|it| &mut it.kind)
+            && beside.is_stage(place.0)
+        {
+            let timer = beside.timer.take();
+            self.core.cancel(timer);
+        }
+    }
+
     /// Begins the group of the `with` of a task.
     pub(crate) fn begin_group(&mut self, task: TaskId) {
         let Some(mut task) = self.core.parts().tasks.take(task) else { return };
@@ -129,6 +143,19 @@ impl Tasks {
     /// Returns true if `exit` in the task ends the run.
     pub(crate) fn exits_run(&self, task: &Task) -> bool {
         self.and_around(task).all(|task| task.parent.is_none() || self.is_group_of_with(task))
+    }
+
+    /// Returns true if `exit` in the task would leave a `finally` group, which nothing may.
+    pub(crate) fn exit_leaves_finally(&self, task: &Task) -> bool {
+        for task in self.and_around(task) {
+            if task.is_in_finally() {
+                return true;
+            }
+            if !self.is_group_of_with(task) {
+                break;
+            }
+        }
+        false
     }
 
     /// Returns the failure of the command of a `with` that ends with success.

@@ -127,7 +127,7 @@ fn defer(_: &mut CommandRunner<'_>, task: &mut Task, command: &Expanded) -> Step
 }
 
 fn exit(commands: &mut CommandRunner<'_>, task: &mut Task, command: &Expanded) -> Step {
-    if task.is_in_finally() {
+    if commands.core.tasks().exit_leaves_finally(task) {
         return Err(in_finally("exit"));
     }
     let ending = ending(&command.words[1..])?;
