@@ -155,3 +155,11 @@ fn exit_in_the_group_cannot_leave_a_finally() {
         assert!(ran.world.running().is_empty());
     }
 }
+
+#[test]
+fn a_function_cannot_keep_processes_of_the_command() {
+    let script = "function f; keep daemon; hang; end; with f; work 2; end";
+    let ran = world().run(script).fails("failure", 1).takes(0.0);
+    assert!(ran.world.running().is_empty());
+    world().run("with hang; keep daemon; end").succeeds();
+}

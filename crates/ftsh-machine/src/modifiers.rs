@@ -30,11 +30,18 @@ pub(crate) fn end_accept(task: &mut Task) -> Flow {
     Flow::Continue
 }
 
-/// Begins a command whose leftover processes belong to the script. An attempt of `atomic in`
-/// leaves no processes.
+/// Begins a command whose leftover processes belong to the script. An attempt of `atomic in` and
+/// the command of a `with` leave no processes.
 pub(crate) fn begin_keep(core: &mut Core, task: &mut Task) -> Result<(), Suspend> {
-    if task.directory.view.is_some() {
-        let message = "`keep` is not possible in an attempt of `atomic in`";
+    let place = if task.directory.view.is_some() {
+        "an attempt of `atomic in`"
+    } else if core.tasks().is_inside_command_of_with(task) {
+        "the command of a `with`"
+    } else {
+        ""
+    };
+    if !place.is_empty() {
+        let message = format!("`keep` is not possible in {place}");
         return Err(Suspend::builtin(Slug::KeepInView, message));
     }
     let outer_scope = task.scope;

@@ -140,6 +140,14 @@ impl Tasks {
         self.and_around(task).any(|task| self.is_group_of_with(task))
     }
 
+    /// Returns true for a task in the command of a `with`.
+    pub(crate) fn is_inside_command_of_with(&self, task: &Task) -> bool {
+        let is_command = |task: &Task| {
+            self.parent(task).and_then(beside).is_some_and(|it| it.companion == task.id)
+        };
+        self.and_around(task).any(is_command)
+    }
+
     /// Returns true if `exit` in the task ends the run.
     pub(crate) fn exits_run(&self, task: &Task) -> bool {
         self.and_around(task).all(|task| task.parent.is_none() || self.is_group_of_with(task))
