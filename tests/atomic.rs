@@ -143,6 +143,37 @@ fn the_reason_of_a_held_attempt_is_in_the_report_and_in_the_log() {
     }
 }
 
+/// A terminal, cron and `2>&1` join standard output and standard error.
+#[test]
+fn the_reason_of_a_held_attempt_survives_a_long_output_to_the_same_file() {
+    let says = "sh -c 'echo \"no route to $0\" >&2; seq 200000; exit 3'";
+    for script in [
+        "try 2 times backoff none atomic; SAYS a; end",
+        "forall x in a; try 1 time atomic; SAYS $x; end; end",
+        "forany x in a in order hedge after 1 hour; SAYS $x; end",
+        "try 1 time atomic; try 1 time atomic; SAYS a; end; end",
+        "if true; try 1 time atomic; SAYS a; end; end > both 2>&1",
+    ] {
+        let script = script.replace("SAYS", says);
+        let finished = Ftsh::command(&script).options(["-l5", "--cron"]).failure(3);
+        let line = "\n    no route to a\n";
+        assert!(finished.errors().contains(line), "{}", finished.story());
+    }
+}
+
+/// Several commands in one attempt; a command of its own may write to both at once.
+#[test]
+fn held_output_to_the_same_file_keeps_the_order_of_commands() {
+    let script = "try 1 time atomic\n\
+                      for n in 1 2 3 4 5 6 7 8 9\n\
+                          echo out$n; echo err$n >&2; sh -c \"echo out\"; sh -c \"echo err >&2\"\n\
+                      end\n\
+                  end > both 2>&1";
+    let finished = Ftsh::command(script).success();
+    let lines = |number| format!("out{number}\nerr{number}\nout\nerr\n");
+    assert_eq!(finished.read("both"), (1..=9).map(lines).collect::<String>());
+}
+
 #[test]
 fn the_reason_of_a_held_attempt_follows_the_report_of_a_command_with_heads() {
     for (heads, reason) in [

@@ -348,7 +348,7 @@ fn much_is_recorded_with_little_memory_and_not_looked_at_without() {
     let run = little_memory(run, 150_000).success();
     let journal = run.directory.path().join("j");
     says(look("--status", &journal), "the run has succeeded\n");
-    for (most, words) in [(60_000, "out of memory"), (100_000, "too little memory")] {
+    for (most, words) in [(60_000, "out of memory"), (110_000, "too little memory")] {
         let looked = little_memory(look("--status", &journal), most);
         looked.refused(&["can't show", words]).one_line();
     }

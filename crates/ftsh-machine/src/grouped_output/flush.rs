@@ -26,13 +26,17 @@ impl GroupedOutput<'_> {
         task: &mut Task,
         branch: &mut Task,
     ) -> Option<BufferedOutput> {
-        task.top_join()?.kind.outputs()?;
+        let kind = &task.top_join()?.kind;
+        kind.outputs()?;
         let buffers = [self.core.new_handle(BufferId), self.core.new_handle(BufferId)];
-        // If both lead to one file, standard error keeps the output of both.
-        let changes = [(2, &buffers[1]), (1, &buffers[0])].map(|(descriptor, buffer)| FdChange {
-            descriptor,
-            source: FdSource::Hold(buffer.id()),
+        // Where both lead to one file, the first buffer holds both. Standard error comes first only
+        // where a failed branch is reported with it, because the exact order is lost then.
+        let mut changes = [(1, &buffers[0]), (2, &buffers[1])].map(|(descriptor, buffer)| {
+            FdChange { descriptor, source: FdSource::Hold(buffer.id()) }
         });
+        if matches!(kind, JoinKind::Hedge(_)) {
+            changes.reverse();
+        }
         let operation;
         (operation, branch.io) = self.core.open_io(&branch.io, branch, changes.into());
         branch.state = TaskState::Piped(operation);

@@ -366,7 +366,9 @@ pub enum FdSource {
     },
     /// A new, empty buffer for output that may get large, so better kept on a disk. A descriptor
     /// above 2 stays unchanged unless it is open for writing. If two descriptors lead to the same
-    /// file, the output of both goes, in order, into the buffer of the first.
+    /// file, the output of both goes, in order, into the buffer of the first. If that is standard
+    /// error and the other one standard output, `Query::Tail` of the two buffers tells them apart, and
+    /// one command's output to both may change its order.
     Hold(BufferId),
     /// A pipe into a relay.
     Relay {

@@ -93,6 +93,19 @@ impl SpillingLog {
         }
     }
 
+    /// Copies all bytes from a position on.
+    pub fn content_from(&self, start: u64) -> io::Result<Vec<u8>> {
+        let mut content = vec![0; self.end().saturating_sub(start) as usize];
+        let mut filled = 0;
+        while filled < content.len() {
+            match self.read(start + filled as u64, &mut content[filled..])? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        Ok(content)
+    }
+
     /// Returns all bytes, in memory or in a file. Valid only if no bytes were dropped.
     pub fn finish(mut self) -> io::Result<Content> {
         if self.file.is_some() {

@@ -61,11 +61,20 @@ impl FdTables {
     pub(crate) fn tail(&mut self, sinks: &[Sink], most: usize) -> io::Result<BString> {
         let mut result = BString::default();
         for sink in sinks {
+            let most = most - result.len();
+            if let Sink::Buffer(id) = sink
+                && let Some(stream) = self.held.end_of_stream(*id)
+            {
+                let wanted = stream.end().min(most as u64);
+                let end = stream.content_from((stream.end() - wanted).saturating_sub(1))?;
+                result.extend_from_slice(whole_lines(&end, wanted as usize));
+                continue;
+            }
             let length = match sink {
                 Sink::Buffer(id) => self.len(*id),
                 Sink::StagedFile(id) => self.staged_file(*id).map_or(0, StagedFile::len),
             };
-            let wanted = length.min((most - result.len()) as u64);
+            let wanted = length.min(most as u64);
             // Includes the byte before, which shows if a line begins there.
             let start = length.saturating_sub(wanted).saturating_sub(1);
             let end = match sink {

@@ -234,6 +234,7 @@ impl FdTables {
             }
         }
         let mut taken = taken.into_iter();
+        self.held.keep_order();
         let table = self.tables.get(&base).ok_or(FdError::Gone("a table of descriptors"))?.clone();
         let mut plan = Plan {
             table,
@@ -317,26 +318,31 @@ impl FdTables {
         Ok(plan)
     }
 
-    /// Returns the writer of held output: a new pipe, or the pipe of another descriptor with the
-    /// same target; none if the descriptor stays unchanged.
+    /// Returns the writer of held output; none if the descriptor stays unchanged. Descriptors with the
+    /// same target share a buffer, and also a pipe, except for standard output and standard error.
     fn hold(
         &mut self,
         plan: &Plan,
         number: u8,
         id: BufferId,
-        held: &mut Vec<((u64, u64), Fd)>,
+        held: &mut Vec<((u64, u64), u8, BufferId, Fd)>,
     ) -> Result<Option<Fd>, FdError> {
         let fd = plan.known().get(usize::from(number)).copied().flatten();
         if number > HIGHEST_STANDARD && !fd.is_some_and(Fd::is_writable) {
             return Ok(None);
         }
-        let leads_to = fd.and_then(Fd::identity);
-        if let Some((_, writer)) = held.iter().find(|(known, _)| Some(*known) == leads_to) {
-            return Ok(Some(writer.clone()));
+        let leads_to = fd.and_then(Fd::identity).map(|it| self.held.target(it));
+        let same = held.iter().find(|(known, ..)| Some(*known) == leads_to);
+        let writer = match same {
+            Some((_, 2, errors, _)) if number == 1 => self.held.begin_beside(*errors, id),
+            Some((.., writer)) => return Ok(Some(writer.clone())),
+            None => self.held.begin(id),
+        };
+        let writer = writer.and_then(Fd::new).map_err(FdError::Pipe)?;
+        if same.is_none() {
+            self.unmade.remove(&id);
+            held.extend(leads_to.map(|it| (it, number, id, writer.clone())));
         }
-        let writer = self.held.begin(id).and_then(Fd::new).map_err(FdError::Pipe)?;
-        self.unmade.remove(&id);
-        held.extend(leads_to.map(|it| (it, writer.clone())));
         Ok(Some(writer))
     }
 

@@ -83,23 +83,39 @@ each_alone! {
         ]);
         let changes = std::mem::take(&mut world.redirects);
         world.open(IoId(1), IoId::INHERITED, changes);
-        let holds = [(1, out), (2, err), (3, closed), (4, other), (5, BufferId(5))];
+        let holds = [(2, err), (1, out), (3, closed), (4, other), (5, BufferId(5))];
         let holds = holds.map(|(descriptor, id)| FdChange { descriptor, source: FdSource::Hold(id) });
         world.open(IoId(2), IoId(1), holds.to_vec());
-        let process = world.start_from(
-            IoId(2),
-            shell("echo one; echo two >&2; echo three; echo four >&4; test ! -e /proc/self/fd/3 && readlink /proc/self/fd/5"),
-        );
-        assert_eq!(world.end_of(process), "exit 0");
-        assert_eq!(world.content(out), "one\ntwo\nthree\n/dev/null\n");
-        assert_eq!(world.content(err), "");
+        for script in [
+            "echo one",
+            "echo two >&2",
+            "echo three",
+            "echo four >&4; test ! -e /proc/self/fd/3 && readlink /proc/self/fd/5",
+        ] {
+            let process = world.start_from(IoId(2), shell(script));
+            assert_eq!(world.end_of(process), "exit 0");
+        }
+        assert_eq!(world.content(err), "one\ntwo\nthree\n/dev/null\n");
+        assert_eq!(world.content(out), "");
         assert_eq!(world.content(other), "four\n");
         let all = vec![out, err, closed, other, BufferId(5), BufferId(99)];
-        assert_eq!(world.ask(Query::Filled(all)), Ok(Reply::Buffers(vec![out, other])));
-        let tail = |world: &mut World, most| world.ask(Query::Tail(vec![Sink::Buffer(other), Sink::Buffer(out)], most));
-        assert_eq!(tail(world, 100), Ok(Reply::Text("four\none\ntwo\nthree\n/dev/null\n".into())));
-        assert_eq!(tail(world, 17), Ok(Reply::Text("four\n/dev/null\n".into())));
-        assert_eq!(tail(world, 3), Ok(Reply::Text("ur\n".into())));
+        assert_eq!(world.ask(Query::Filled(all)), Ok(Reply::Buffers(vec![err, other])));
+        let tail = |world: &mut World, most| world.ask(Query::Tail(vec![Sink::Buffer(err), Sink::Buffer(out)], most));
+        assert_eq!(tail(world, 100), Ok(Reply::Text("two\none\nthree\n/dev/null\n".into())));
+        assert_eq!(tail(world, 15), Ok(Reply::Text("two\n/dev/null\n".into())));
+        assert_eq!(tail(world, 3), Ok(Reply::Text("wo\n".into())));
+
+        // The same inside: the pipes of one target count as one target.
+        let holds = [(2, BufferId(6)), (1, BufferId(7))];
+        let holds = holds.map(|(descriptor, id)| FdChange { descriptor, source: FdSource::Hold(id) });
+        world.open(IoId(3), IoId(2), holds.to_vec());
+        let process = world.start_from(IoId(3), shell("echo inner; echo complaint >&2"));
+        assert_eq!(world.end_of(process), "exit 0");
+        assert_eq!(world.ask(Query::Filled(vec![BufferId(6), BufferId(7)])), Ok(Reply::Buffers(vec![BufferId(6)])));
+        let process = world.start_from(IoId(3), shell("seq 100000"));
+        assert_eq!(world.end_of(process), "exit 0");
+        let tail = world.ask(Query::Tail(vec![Sink::Buffer(BufferId(6))], 100));
+        assert_eq!(tail, Ok(Reply::Text("complaint\n".into())));
         assert_eq!(fs::read(place.path().join("f")).expect("a file"), b"");
     }
 
