@@ -1,11 +1,12 @@
 //! Carriers: programs that run branches elsewhere. `ftsh-carry-fake` plays one, and its engine.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 
-use crate::support::Ftsh;
 use crate::support::run::Finished;
+use crate::support::{FTSH, Ftsh};
 
 const FAKE: &str = include_str!("support/ftsh-carry-fake");
 
@@ -16,8 +17,7 @@ fn script(text: &str) -> Ftsh {
 
 fn carried(run: Ftsh) -> Ftsh {
     let run = run.program("bin/ftsh-carry-fake", FAKE);
-    let path = std::env::var("PATH").expect("a path");
-    let path = format!("{}:{path}", run.path("bin").display());
+    let path = path(&run.path("bin"));
     run.env("PATH", path)
 }
 
@@ -192,32 +192,46 @@ fn a_job_that_cannot_be_canceled_is_named() {
     run.nothing_left();
 }
 
-/// The carrier that the documents write works as it is.
+/// The carriers that the documents write work as they are.
 #[test]
-fn the_carrier_of_the_documents_works() {
+fn the_carriers_of_the_documents_work() {
     const PAGE: &str = include_str!("../docs/operate/carriers.md");
-    let (_, text) = PAGE.split_once("```sh ftsh-carry-lab\n").expect("a carrier");
-    let (text, _) = text.split_once("```").expect("its end");
-    assert!(text.lines().count() <= 60);
-    let run = Ftsh::new().args(["on", "lab", "--queue", "day", "--", "printf", "%s|", "a b", "$x"]);
-    let run = run.program("bin/ftsh-carry-lab", text);
-    let run = run.program("bin/labkill", include_str!("carriers/labkill"));
-    let run = run.program("bin/labps", include_str!("carriers/labps"));
-    let run = run.program("bin/labrun", include_str!("carriers/labrun"));
-    let lab = run.directory.path().join("lab");
-    std::fs::create_dir(&lab).expect("a directory");
-    let run = run.env("LAB", lab.display().to_string());
+    for name in ["lab", "labsub"] {
+        let (_, text) = PAGE.split_once(&format!("```sh ftsh-carry-{name}\n")).expect("a carrier");
+        let (text, _) = text.split_once("```").expect("its end");
+        assert!(text.lines().count() <= 60);
+        let words = ["on", name, "--queue", "day", "--", "printf", "%s|", "a b", "$x"];
+        let run = Ftsh::new().args(words);
+        let run = run.program(&format!("bin/ftsh-carry-{name}"), text);
+        let run = run.program("bin/labkill", include_str!("carriers/labkill"));
+        let run = run.program("bin/labps", include_str!("carriers/labps"));
+        let run = run.program("bin/labrun", include_str!("carriers/labrun"));
+        let run = run.program("bin/labsub", include_str!("carriers/labsub"));
+        let lab = run.directory.path().join("lab");
+        std::fs::create_dir(&lab).expect("a directory");
+        let path = path(&run.path("bin"));
+        let run = run.env("LAB", lab.display().to_string()).env("PATH", path).start();
+        run.until_gone("the job");
+        let run = run.wait();
+        run.expect_code(0);
+        run.expect_stdout(b"a b|$x|");
+    }
+}
+
+/// Returns a path with a folder and the folder of the program under test.
+fn path(folder: &Path) -> String {
+    let own = Path::new(FTSH).parent().expect("the binary is in a directory");
     let path = std::env::var("PATH").expect("a path");
-    let path = format!("{}:{path}", run.path("bin").display());
-    run.env("PATH", path).stdout("a b|$x|").success().nothing_left();
+    format!("{}:{}:{path}", folder.display(), own.display())
 }
 
 /// On stand-ins for a site's programs: whole streams, unchanged words, nothing left after `cancel`.
 #[test]
 #[ignore = "slow: `.ci/run` includes it"]
-fn the_carrier_of_the_documents_keeps_the_contract() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/carriers/page");
-    let checked = std::process::Command::new(page).output().expect("a shell");
+fn the_carriers_of_the_documents_keep_the_contract() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/carriers");
+    let mut page = std::process::Command::new(folder.join("page"));
+    let checked = page.env("PATH", path(&folder)).output().expect("a shell");
     let text = String::from_utf8_lossy(&checked.stdout);
     assert!(checked.status.success(), "{text}{}", String::from_utf8_lossy(&checked.stderr));
 }

@@ -11,6 +11,7 @@ mod atomic_in;
 mod bad_input;
 mod branch;
 mod bytes;
+mod call;
 mod caller;
 mod carriers;
 mod channels;

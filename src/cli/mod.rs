@@ -1,6 +1,7 @@
 //! The command line: from arguments and environment to an exit status.
 
 mod branch;
+mod call;
 mod journal;
 mod lock;
 mod messages;
@@ -108,6 +109,11 @@ fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
     }
     let mut plan = RunPlan::resolve(&flags, &context)?;
     messages::hide_secrets(plan.machine.secrets.clone());
+    match (flags.answer, &flags.call_home) {
+        (Some(ip), _) => return call::answer(ip, &flags.words),
+        (_, Some(home)) => return call::call_home(home, &flags.words, plan.machine.kill_timeout),
+        _ => {}
+    }
     match storm_run {
         Some(run) => run.adjust(&mut plan),
         None if flags.storm => {

@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
+use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -192,6 +193,12 @@ pub struct Flags {
     /// Copy this program to machines that lack it
     #[arg(long, help_heading = ELSEWHERE)]
     pub ship: bool,
+    /// Run a command that queues a job, and give its streams to the job that calls at IP
+    #[arg(long, value_name = "IP", help_heading = ELSEWHERE)]
+    pub answer: Option<Option<IpAddr>>,
+    /// Run a command with the streams of the `--answer` that waits at HOME, or in @FILE
+    #[arg(long, value_name = "HOME", help_heading = ELSEWHERE)]
+    pub call_home: Option<OsString>,
 
     /// Record the run in FILE, or resume the unfinished run in FILE
     #[arg(long, value_name = "FILE", value_hint = FILE, help_heading = RECORDED)]
@@ -236,13 +243,18 @@ impl Flags {
     /// True if the first word names a script or is a head.
     pub(crate) fn has_script(&self) -> bool {
         let views = [&self.text, &self.replay, &self.status, &self.timeline];
-        let is_other = self.explain.is_some() || self.lsp || self.channels;
+        let is_other = self.explain.is_some() || self.lsp || self.channels || self.calls();
         !is_other && views.into_iter().all(Option::is_none)
+    }
+
+    /// True for one end of a call between a job and a head.
+    fn calls(&self) -> bool {
+        self.answer.is_some() || self.call_home.is_some()
     }
 
     /// Returns combinations of options that are errors, each with its message. True if the command
     /// line has the combination. Clap's `requires` has no place for the reason.
-    pub(crate) fn conflicts(&self) -> [(bool, &'static str); 9] {
+    pub(crate) fn conflicts(&self) -> [(bool, &'static str); 10] {
         let has_script = !self.words.is_empty() || self.text.is_some();
         let shows = |file: &Option<OsString>| file.is_some() && has_script;
         let (is_picture, is_storm) = (self.timeline.is_some(), self.storm);
@@ -250,6 +262,10 @@ impl Flags {
             (
                 self.output.is_some() && !is_picture,
                 "`-o` needs `--timeline`, whose picture it names",
+            ),
+            (
+                self.calls() && self.words.is_empty(),
+                "`--answer` and `--call-home` need a command after `--`",
             ),
             (self.lsp && has_script, "`--lsp` takes no script: an editor provides the scripts"),
             (shows(&self.replay), "`--replay` shows a recorded run and takes no script"),
@@ -329,10 +345,11 @@ fn levels() -> Vec<&'static str> {
 
 /// Returns the definition of the command line for parsing.
 fn definition() -> Command {
-    // `-l -5` has a wrong level, not a missing one.
+    // `-l -5` has a wrong level, not a missing one, but `--answer --` has no value.
     Flags::command().mut_args(|option| {
         let is_valued = !option.is_positional() && option.get_action().takes_values();
-        option.allow_hyphen_values(is_valued)
+        let may_lack = option.get_num_args().is_some_and(|number| number.min_values() == 0);
+        option.allow_hyphen_values(is_valued && !may_lack)
     })
 }
 
@@ -389,7 +406,7 @@ fn read(words: &[OsString]) -> Result<Request> {
     let flags = Flags::from_arg_matches(&matches).map_err(|error| one_line(&error))?;
     // A script of this name comes first.
     let words = match &flags.words[..] {
-        [word, topics @ ..] if flags.text.is_none() && !Path::new(word).exists() => {
+        [word, topics @ ..] if flags.has_script() && !Path::new(word).exists() => {
             (word.to_str(), topics)
         }
         _ => (None, &[][..]),

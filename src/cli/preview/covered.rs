@@ -56,10 +56,15 @@ pub(crate) fn run(
     let mut command = namespaces.command(PROGRAM, &directory)?;
     command.args(words);
     prepare(&mut command);
+    attend(|| command.spawn().context("cannot start the shell"))
+}
+
+/// Starts a child, waits for its end, and kills what the child leaves behind.
+pub(crate) fn attend(start: impl FnOnce() -> Result<Child>) -> Result<EndedShell> {
     let waited: SigSet = INTERRUPTS.into_iter().chain([Signal::SIGCHLD]).collect();
     waited.thread_block()?;
     let earlier = process::adopt_orphans();
-    let ended = wait(command.spawn().context("cannot start the shell")?, &waited);
+    let ended = wait(start()?, &waited);
     process::kill_children(&earlier);
     ended
 }
