@@ -100,7 +100,7 @@ pub struct Flags {
     /// Run in a copy of DIR, list what has changed there, and keep nothing of it
     #[arg(long, value_name = "DIR", value_hint = FILE)]
     pub preview: Vec<OsString>,
-    /// Read variables that are not set as empty, instead of failing
+    /// Read an unset variable as an empty value, instead of failing
     #[arg(long, value_name = "empty", value_parser = Suggested(|| names(values::UNSET)))]
     pub unset: Option<OsString>,
     /// Print the version
@@ -113,7 +113,7 @@ pub struct Flags {
     #[arg(long = "help")]
     pub help_all: bool,
 
-    /// Delays of a try without its own: 'full from 1 s'
+    /// Backoff policy of a try that names none: 'full from 1 s'
     #[arg(long, value_name = "POLICY", value_parser = Suggested(policies), help_heading = TRYING)]
     pub backoff: Option<OsString>,
     /// Seconds from SIGTERM to SIGKILL when commands are canceled
@@ -135,10 +135,10 @@ pub struct Flags {
     /// List the channels of all your shells; run nothing
     #[arg(long, help_heading = TRYING)]
     pub channels: bool,
-    /// List the durations and limits of the script's usual clauses; run nothing
+    /// List the durations and limits that 'usual' has learned for the script; run nothing
     #[arg(long, help_heading = TRYING)]
     pub durations: bool,
-    /// Drop the durations of the script's usual clauses; run nothing
+    /// Drop the durations that 'usual' has learned for the script; run nothing
     #[arg(long, help_heading = TRYING)]
     pub durations_forget: bool,
 
@@ -165,7 +165,7 @@ pub struct Flags {
     #[arg(long, value_name = "FILE", value_hint = FILE, help_heading = LOG)]
     pub results: Option<OsString>,
 
-    /// Show output only if the script fails (stderr: or warns)
+    /// Show output only if the script fails; with =stderr, also after output on stderr
     #[arg(long, value_name = "MODE", require_equals = true, help_heading = CRON)]
     #[arg(value_parser = Suggested(|| vec!["stderr"]))]
     pub cron: Option<Option<OsString>>,
@@ -187,7 +187,7 @@ pub struct Flags {
     /// Run the branches of each forall on an engine, such as 'slurm' with options or 'ssh HOST ...'
     #[arg(long, value_name = "ENGINE", help_heading = ELSEWHERE)]
     pub on: Option<OsString>,
-    /// Time that branches there continue without contact to this shell
+    /// Time that branches on other machines continue without contact to this shell
     #[arg(long, value_name = "D", help_heading = ELSEWHERE)]
     pub lease: Option<OsString>,
     /// Copy this program to machines that lack it

@@ -92,7 +92,7 @@ pub const STATUS: [(&str, &str); 9] = [
     ("128+n", "a command was killed by signal n"),
     (
         "134",
-        "an error in ftsh itself, which a message before it names; or a command was killed by SIGABRT",
+        "an internal error of ftsh, reported on standard error; or a command was killed by SIGABRT",
     ),
     (
         "75",

@@ -12,7 +12,7 @@ pub const OF_COMMANDS: [(&str, &str); 4] = [
         "FTSH_DEADLINE",
         "the deadline of the command, if there is one: seconds since 1970, `@` and a time since boot",
     ),
-    ("FTSH_INSIDE", "the channels that the attempt has passed"),
+    ("FTSH_INSIDE", "the channels in which the attempt has a slot"),
     ("FTSH_SCOPE", "the tag by which the shell finds its processes"),
 ];
 
