@@ -154,7 +154,7 @@ pub struct Operators {
 /// Operators from the loosest to the tightest.
 #[rustfmt::skip]
 pub const OPERATOR_ROWS: [Operators; 10] = [
-    Operators::new(1, &[".to.", ".step."], "`1 .to. 9`, `1 .to. 9 .step. 2`: the whole numbers, as words; do not group"),
+    Operators::new(1, &[".to.", ".step."], "`1 .to. 9`, `1 .to. 9 .step. 2`: the whole numbers, as words; cannot be chained"),
     Operators::new(2, &[".or."], "`true` or `false`; the right side is evaluated only if it matters"),
     Operators::new(3, &[".and."], "the same"),
     Operators::new(4, &[".eq.", ".ne."], "text is equal, or not"),
