@@ -60,7 +60,7 @@ pub struct Signature {
 #[rustfmt::skip]
 pub const FUNCTIONS: &[Signature] = &[
     Signature::new("lines", &["text"], "in a list: one word for each line, whatever the line contains"),
-    Signature::new("split", &["text", "separator"], "in a list: the pieces, also empty ones; `\\0`, `\\n` and `\\t` are a NUL, which ends pieces, a newline and a tab"),
+    Signature::new("split", &["text", "separator"], "in a list: the pieces, also empty ones; `\\0` is a NUL, which ends pieces, `\\n` a newline, and `\\t` a tab"),
     Signature::new("json", &["text", "filter"], "in a list: one word for each result of the filter of jq, strings as they are, others as JSON"),
     Signature::new("length", &["text"], "the number of characters; of bytes, if the text isn't UTF-8"),
     Signature::new("lower", &["text"], "the text in lower case"),
@@ -81,7 +81,7 @@ pub const FUNCTIONS: &[Signature] = &[
     Signature::new("newer", &["version", "other"], "`true` if the version is later than the other: `3.10` than `3.9`, and `2.0` than `v2.0-rc1`"),
     Signature::new("basename", &["path"], "the last name of the path"),
     Signature::new("dirname", &["path"], "the path without its last name"),
-    Signature::new("suffix", &["path"], "the last name from its last point on, like `.gz`"),
+    Signature::new("suffix", &["path"], "the end of the last name from its last dot on, like `.gz`"),
     Signature::new("stem", &["path"], "the last name without its suffix"),
     Signature::new("now", &[], "the seconds since 1970, with a fraction"),
     Signature::new("files", &["pattern"], "in a list: the sorted names of the files that match, maybe none; `**` is any number of directories"),
