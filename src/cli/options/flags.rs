@@ -165,7 +165,7 @@ pub struct Flags {
     #[arg(long, value_name = "FILE", value_hint = FILE, help_heading = LOG)]
     pub results: Option<OsString>,
 
-    /// Show output only if the script fails; with =stderr, also after output on stderr
+    /// Show output only if the run fails (=stderr: or warns)
     #[arg(long, value_name = "MODE", require_equals = true, help_heading = CRON)]
     #[arg(value_parser = Suggested(|| vec!["stderr"]))]
     pub cron: Option<Option<OsString>>,
