@@ -49,7 +49,7 @@ pub use self::durations::{DurationStore, DurationsConfig, ScriptIdentity};
 pub use self::events::die_by;
 pub use self::files::own_directory;
 pub use self::kill::{CLIENTS, adopt_orphans, kill_children, kill_stale_runs, kill_subtree};
-pub use self::program::{is_filter, serve_filter};
+pub use self::program::{is_filter, serve_filter, start_detached};
 pub use self::supervisor::{
     AtEnd, Caller, LivenessLocks, OutputCapture, ShellLiveness, Supervision, SupervisorOptions,
     end, liveness, supervise,

@@ -96,18 +96,18 @@ pub unsafe fn fork() -> Result<Option<pid_t>, Errno> {
     Ok((pid != 0).then_some(pid))
 }
 
-/// Makes the child of a fork a process of its own, with the given descriptors only, and with
-/// default actions for signals.
+/// Makes the child of a fork a process of its own, with this name and the given descriptors only, and
+/// with default actions for signals.
 ///
 /// # Safety
 ///
 /// Nothing in this process uses another descriptor any more, not even to drop it.
-pub unsafe fn detach(but: &[BorrowedFd]) {
+pub unsafe fn detach(name: &CStr, but: &[BorrowedFd]) {
+    let _ = nix::sys::prctl::set_name(name);
     caught().for_each(set_default);
     release_signals();
     let _ = nix::unistd::setsid();
     let _ = std::env::set_current_dir("/");
     // SAFETY: as the caller promises.
     unsafe { close_all(but) };
-    let _ = nix::sys::prctl::set_name(c"ftsh-reader");
 }

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{read, write};
 
-use ftsh_sys as sys;
+use super::detached::start_detached;
 
 /// Largest size of a pipe, unless a privileged process has raised it.
 const LARGEST_PIPE: usize = 1 << 20;
@@ -30,32 +30,28 @@ impl<'a> From<BorrowedFd<'a>> for DaemonPipe<'a> {
 /// Starts a process that reads from these pipes after the shell has ended. Without a reader,
 /// SIGPIPE would kill daemons at their next write. The process ends with the last writer. Returns
 /// its id, or none if no process can write to the pipes.
-#[expect(unsafe_code, reason = "a process that outlives the shell")]
 pub(crate) fn start_reader(pipes: &[DaemonPipe]) -> io::Result<Option<i32>> {
     let mut kept: Vec<DaemonPipe> = pipes.iter().copied().filter(|it| it.is_written()).collect();
     if kept.is_empty() {
         return Ok(None);
     }
-    // SAFETY: the child makes system calls and allocates, which the C library makes usable after a fork.
-    if let Some(pid) = unsafe { sys::fork() }? {
-        return Ok(Some(pid));
-    }
-    let needed = kept.iter().flat_map(|it| [Some(it.reader), it.target]).flatten();
-    // SAFETY: the child uses and drops nothing but these until it ends.
-    unsafe { sys::detach(&needed.collect::<Vec<_>>()) };
-    while !kept.is_empty() {
-        let waited = kept.iter().map(|it| PollFd::new(it.reader, PollFlags::POLLIN));
-        let mut waited: Vec<PollFd> = waited.collect();
-        match poll(&mut waited, PollTimeout::NONE) {
-            Ok(_) => {
-                let mut ready = waited.iter().map(|it| it.any() != Some(false));
-                kept.retain(|it| !ready.next().unwrap_or(true) || it.is_written());
+    let needed: Vec<_> =
+        kept.iter().flat_map(|it| [Some(it.reader), it.target]).flatten().collect();
+    let work = || {
+        while !kept.is_empty() {
+            let waited = kept.iter().map(|it| PollFd::new(it.reader, PollFlags::POLLIN));
+            let mut waited: Vec<PollFd> = waited.collect();
+            match poll(&mut waited, PollTimeout::NONE) {
+                Ok(_) => {
+                    let mut ready = waited.iter().map(|it| it.any() != Some(false));
+                    kept.retain(|it| !ready.next().unwrap_or(true) || it.is_written());
+                }
+                Err(Errno::EINTR) => {}
+                Err(_) => break,
             }
-            Err(Errno::EINTR) => {}
-            Err(_) => break,
         }
-    }
-    sys::exit_now(0)
+    };
+    start_detached(c"ftsh-reader", &needed, work).map(Some)
 }
 
 impl DaemonPipe<'_> {
