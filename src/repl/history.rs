@@ -115,7 +115,7 @@ impl History {
             text.push_str(&escape(input));
             text.push('\n');
         }
-        let result = replace_file(&self.path, text.as_bytes());
+        let result = replace_file(&self.path, 0o600, text.as_bytes());
         drop(held);
         result
     }

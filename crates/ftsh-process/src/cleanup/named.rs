@@ -1,8 +1,9 @@
 //! New files under hidden names, which no other user can guess.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -43,14 +44,15 @@ pub(crate) fn unlinked_file(directory: &Path) -> io::Result<OwnedFd> {
     })
 }
 
-/// Replaces a file by a private one with this content. The content is on the disk when the function
-/// returns. The new file has a name that cannot be guessed until then, and a note covers a kill.
-pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
+/// Replaces a file by a new one with this mode, whatever the umask, and this content. The content is on
+/// the disk when the function returns. The new file has a name that cannot be guessed until then, and a note covers a kill.
+pub fn replace_file(path: &Path, mode: u32, content: &[u8]) -> io::Result<()> {
     with_registry(|registry| {
         let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
         let (file, note) = named_file(directory.unwrap_or(Path::new(".")), PRIVATE, registry)?;
         let mut file = File::from(file);
         file.write_all(content)?;
+        file.set_permissions(Permissions::from_mode(mode))?;
         file.sync_data()?;
         std::fs::rename(note.path(), path)?;
         note.keep();

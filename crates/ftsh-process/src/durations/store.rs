@@ -133,7 +133,7 @@ impl DurationStore {
     /// Replaces a record by the samples that count. A damaged record stays for the next reader.
     fn compact(&self, name: &str, record: &mut LockedRecord) -> io::Result<()> {
         let Some(history) = DurationHistory::parse(&record.read()?) else { return Ok(()) };
-        replace_file(&self.path(name), history.text().as_bytes())
+        replace_file(&self.path(name), 0o600, history.text().as_bytes())
     }
 
     fn path(&self, name: &str) -> PathBuf {
