@@ -77,6 +77,34 @@ fn a_failed_run_shows_the_reason_and_then_its_output() {
 }
 
 #[test]
+fn what_the_failed_command_printed_comes_first() {
+    let script = "seq 1 100\necho before\ntry 2 times backoff none\n\
+                  sh -c 'seq 101 110; echo why >&2; exit 7'\nend";
+    for options in [&[][..], &["-l", "20"], &["--cron=stderr"]] {
+        let finished = cron(script).options(options).failure(7);
+        let errors = finished.errors();
+        let (first, _) = errors.split_once("ftsh: script.ftsh: ended with").expect("a report");
+        let (reason, printed) = first.split_once("  it had printed last:\n").expect("output");
+        assert!(reason.starts_with("ftsh: script.ftsh:4: `sh -c"), "{errors}");
+        let mut printed: Vec<_> = printed.lines().map(str::trim).collect();
+        // Two pipes have no order.
+        printed.retain(|line| *line != "why");
+        assert!(
+            printed == ["107", "108", "109", "110"]
+                || printed == ["106", "107", "108", "109", "110"],
+            "{errors}"
+        );
+        assert!(options.len() == 1 || first.ends_with("    why\n"), "{errors}");
+    }
+    // A failure that no command causes.
+    let finished = cron("echo one; echo two; failure why").failure(1);
+    assert!(!finished.errors().contains("printed last"), "{}", finished.errors());
+    // A command whose output is all there is.
+    let finished = cron("sh -c 'echo why; exit 7'").failure(7);
+    assert!(!finished.errors().contains("printed last"), "{}", finished.errors());
+}
+
+#[test]
 fn exit_codes_and_quiet_logs_are_no_reason_to_be_silent() {
     let errors = cron("exit 3").failure(3).errors();
     assert_eq!(errors, "ftsh: script.ftsh: ended with status 3\n");

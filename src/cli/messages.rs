@@ -1,22 +1,26 @@
 //! Messages of the shell on standard output and standard error, and its exit.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
+use std::borrow::Cow;
 use std::fmt::Display;
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use ftsh_ide::lint::Warning;
 use ftsh_machine::Outcome;
 use ftsh_machine::event::CommandStatus;
 use ftsh_machine::secrets::Secrets;
 use ftsh_process as process;
-use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
+use ftsh_process::non_blocking_writer::{self, ERROR_PRIORITY, NonBlockingWriter};
 use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
@@ -68,15 +72,61 @@ pub(super) fn print_warning(warning: &Warning) {
 /// Prints a note in one line on standard error. The line is captured with other output.
 pub(super) fn print_note(message: &str) {
     let text = format!("ftsh: {}\n", crate::log::one_line(message));
-    let text = SECRETS.get().map_or(text.as_str().into(), |secrets| secrets.hide(&text));
+    let text = hidden(&text);
     non_blocking_writer::standard_error().print(&text);
 }
 
 /// Writes a text to standard error, even while output is captured. Text that a slow reader does not
 /// accept stays queued for [`non_blocking_writer::wait`].
 pub(super) fn report(text: &str) {
-    let text = SECRETS.get().map_or(text.into(), |secrets| secrets.hide(text));
-    UNCAPTURED.get().unwrap_or_else(|| non_blocking_writer::standard_error()).print(&text);
+    report_with(ERROR_PRIORITY, text);
+}
+
+/// Writes a text like [`report`], with a priority where systemd's journal reads the lines.
+pub(super) fn report_with(priority: u8, text: &str) {
+    let text = hidden(text);
+    let _ = COPY.get().map(|mut copy| copy.write_all(text.as_bytes()));
+    if is_withheld() {
+        return;
+    }
+    let writer = UNCAPTURED.get().unwrap_or_else(|| non_blocking_writer::standard_error());
+    writer.print(&writer.prioritized(priority, text));
+}
+
+/// Copy of messages, and of the end of captured output, which the processes of the shell share.
+static COPY: OnceLock<File> = OnceLock::new();
+
+/// Copies later messages.
+pub(super) fn keep_copy() {
+    let made = memfd_create(c"messages", MFdFlags::MFD_CLOEXEC).map_err(io::Error::from);
+    if let Ok(file) = made.and_then(ftsh_sys::move_up) {
+        let _ = COPY.set(file.into());
+    }
+}
+
+/// Returns the file of the copy, to append to it.
+pub(super) fn copy() -> Option<&'static File> {
+    COPY.get()
+}
+
+/// Returns the copied text.
+pub(super) fn copied() -> String {
+    let mut bytes = Vec::new();
+    let _ = COPY.get().map(|mut file| file.rewind().and_then(|()| file.read_to_end(&mut bytes)));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// True if messages are only copied.
+static WITHHELD: AtomicBool = AtomicBool::new(false);
+
+/// True if messages are only copied.
+pub(super) fn is_withheld() -> bool {
+    WITHHELD.load(Ordering::Relaxed)
+}
+
+/// Withholds later messages, which are still copied, or no longer withholds them.
+pub(super) fn withhold(is_withheld: bool) {
+    WITHHELD.store(is_withheld, Ordering::Relaxed);
 }
 
 /// Standard error for the shell's own messages while output is captured.
@@ -84,6 +134,11 @@ static UNCAPTURED: OnceLock<NonBlockingWriter> = OnceLock::new();
 
 /// Secrets that messages must not contain.
 static SECRETS: OnceLock<Secrets> = OnceLock::new();
+
+/// Returns a text without secrets.
+pub(super) fn hidden(text: &str) -> Cow<'_, str> {
+    SECRETS.get().map_or(text.into(), |secrets| secrets.hide(text))
+}
 
 /// Makes all later messages hide these secrets.
 pub(super) fn hide_secrets(secrets: Secrets) {

@@ -18,6 +18,7 @@ mod views;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
+use std::rc::Rc;
 
 use anyhow::{Result, anyhow};
 use nix::sys::stat::{SFlag, fstat};
@@ -26,8 +27,9 @@ use self::messages::{end, print_message, print_text};
 use self::options::flags::{self, Request};
 use self::options::shebang;
 use self::plan::resolve::{self, ProcessContext};
-use self::plan::source::ScriptSource;
-use self::plan::{Action, RunPlan};
+use self::plan::source::{ScriptSource, UnusableScript};
+use self::plan::{Action, RunPlan, TelemetryPlan};
+use self::run::Telemetry;
 use ftsh_ide::known::SessionSnapshot;
 use ftsh_ide::lint::{self, Programs, check_code};
 use ftsh_machine::Outcome;
@@ -94,7 +96,9 @@ fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
         Err(error) => {
             // No option could be read, so the environment alone names secrets.
             let secrets = resolve::secrets(&[], &context)?;
-            return Err(anyhow!("{}", secrets.hide(&error.to_string())));
+            let error = anyhow!("{}", secrets.hide(&error.to_string()));
+            run::refuse(resolve::ping(None, &context), &error);
+            return Err(error);
         }
     };
     if !flags.preview.is_empty() && !is_previewed {
@@ -107,7 +111,11 @@ fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
         messages::hide_secrets(resolve::secrets(&flags.redact, &context)?);
         return views::channels(resolve::channels(&context));
     }
-    let mut plan = RunPlan::resolve(&flags, &context)?;
+    let refuse = |error: &_| run::refuse(resolve::ping(Some(&flags), &context), error);
+    let mut plan = RunPlan::resolve(&flags, &context).inspect_err(refuse)?;
+    if is_previewed {
+        plan.telemetry = TelemetryPlan::default();
+    }
     messages::hide_secrets(plan.machine.secrets.clone());
     match (flags.answer, &flags.call_home) {
         (Some(ip), _) => return call::answer(ip, &flags.words),
@@ -157,6 +165,29 @@ fn refuse_missing_carriers(script: &Script, plan: &RunPlan, programs: &dyn Progr
     Ok(())
 }
 
+/// Runs the script of a plan. Returns the outcome of a run that did not begin, or of a short one.
+fn start(
+    script: Result<Script, UnusableScript>,
+    plan: RunPlan,
+    programs: impl Fn() -> SessionSnapshot,
+    telemetry: &Rc<Telemetry>,
+) -> Result<Outcome> {
+    if let ScriptSource::Prefix(prefix) = &plan.script.program {
+        let programs = programs();
+        if let Some(message) = prefix.missing_program(|name| programs.has_program(name)) {
+            print_message(Slug::NotFound, message);
+            return Ok(Outcome::Exited(NOT_FOUND));
+        }
+        for warning in script.iter().flat_map(check_code) {
+            messages::print_warning(&warning);
+        }
+    }
+    if let Ok(script) = &script {
+        refuse_missing_carriers(script, &plan, &views::PathLookup(programs()))?;
+    }
+    run::run(script, plan, telemetry)
+}
+
 /// Treats the script of a plan as the plan's action requires.
 fn execute(plan: RunPlan, context: &ProcessContext) -> Result<Outcome> {
     let programs = || SessionSnapshot::along_path(context.directory, (context.variable)("PATH"));
@@ -173,20 +204,11 @@ fn execute(plan: RunPlan, context: &ProcessContext) -> Result<Outcome> {
         _ => plan.script.program.script(),
     };
     if plan.action == Action::Run {
-        if let ScriptSource::Prefix(prefix) = &plan.script.program {
-            let programs = programs();
-            if let Some(message) = prefix.missing_program(|name| programs.has_program(name)) {
-                print_message(Slug::NotFound, message);
-                return Ok(Outcome::Exited(NOT_FOUND));
-            }
-            for warning in script.iter().flat_map(check_code) {
-                messages::print_warning(&warning);
-            }
-        }
-        if let Ok(script) = &script {
-            refuse_missing_carriers(script, &plan, &views::PathLookup(programs()))?;
-        }
-        return run::run(script, plan);
+        let telemetry = Telemetry::open(&plan, script.as_ref().ok())?;
+        let result = start(script, plan, programs, &telemetry);
+        // A run with reports ends in another place, together with its process.
+        telemetry.refuse(&result);
+        return result;
     }
     let script = match script {
         Ok(script) => script,

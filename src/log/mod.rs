@@ -85,6 +85,13 @@ impl LineRenderer {
     }
 }
 
+/// Returns the priority of records with a level, as systemd's journal reads it.
+fn priority(level: Level) -> u8 {
+    let levels = [Level::ENDING, Level::FAILURES, Level::COMMANDS];
+    let lower = levels.iter().filter(|it| level > **it).count();
+    non_blocking_writer::ERROR_PRIORITY + lower as u8
+}
+
 /// Limit on failures left to the report. A pipeline has a failure for each failed stage.
 const MAX_WITHHELD: usize = 100;
 
@@ -251,6 +258,7 @@ impl LogWriter {
     fn put_with(&mut self, at: Timestamp, record: &LogRecord, words: &str) {
         let mut line = self.lines.render(at, record).to_owned();
         line.insert_str(line.len() - 1, words);
+        let line = self.writer.prioritized(priority(record.level), line.into()).into_owned();
         let group = record.around.group.filter(|_| self.is_read_by_people());
         let text = match group {
             Some(group) => self.groups.add(group, &line),
@@ -301,6 +309,11 @@ impl LogWriter {
         self.writer.print(
             self.lines.render(Timestamp::now(), &LogRecord::of_shell(Time::START, file, 0, event)),
         );
+    }
+
+    /// True if the log has no file of its own.
+    pub fn is_on_standard_error(&self) -> bool {
+        self.is_error
     }
 
     /// True if the log is text on standard error. The report then prints the failure at the end of

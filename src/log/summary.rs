@@ -25,13 +25,14 @@ type FailureGroup = (Arc<str>, u32, String, &'static str, i32);
 #[derive(Debug, Default)]
 pub struct Summary {
     tries: u64,
-    attempts: u64,
+    pub(crate) attempts: u64,
     gave_up: u64,
     delays: u64,
     working: Duration,
     waiting: Duration,
     machines: Machines,
-    kinds: BTreeMap<&'static str, u64>,
+    /// Number of failures of each kind.
+    pub(crate) kinds: BTreeMap<&'static str, u64>,
     failures: BTreeMap<FailureGroup, Occurrences>,
     open: HashMap<TaskId, Activity>,
 }

@@ -6,6 +6,7 @@ pub(crate) mod expectations;
 pub(crate) mod home;
 pub(crate) mod http;
 pub(crate) mod lateness;
+pub(crate) mod monitor;
 pub(crate) mod network;
 pub(crate) mod old_kernel;
 pub(crate) mod processes;

@@ -202,7 +202,9 @@ impl Running {
     pub(crate) fn interpreter(&self) -> Option<Pid> {
         let pid = self.pid();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
-        children.split_whitespace().next()?.parse().ok().map(Pid::from_raw)
+        let name = |pid: &str| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let found = children.split_whitespace().find(|pid| name(pid) != "ftsh-courier\n");
+        found?.parse().ok().map(Pid::from_raw)
     }
 
     /// Sends a signal to the process group of the shell.

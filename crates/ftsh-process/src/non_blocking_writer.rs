@@ -3,6 +3,7 @@
 //! A pipe without a reader and a terminal under Ctrl-S may block forever. Text that is not accepted
 //! at once waits in a queue, and a thread writes it. Later text is queued behind.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal};
@@ -114,6 +115,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Priority of lines about the failure of a run, in systemd's journal.
+pub const ERROR_PRIORITY: u8 = 3;
+
+/// True if a descriptor leads to systemd's journal, which reads a priority at the start of a line.
+///
+/// <https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html>
+pub fn is_journal(fd: impl AsFd) -> bool {
+    let Some(stream) = std::env::var_os("JOURNAL_STREAM") else { return false };
+    fstat(fd).is_ok_and(|it| stream == *format!("{}:{}", it.st_dev, it.st_ino))
+}
+
 /// True if the shell's own text goes to standard output.
 static LEAVES_ERRORS: AtomicBool = AtomicBool::new(false);
 
@@ -214,6 +226,14 @@ impl NonBlockingWriter {
             }
             _ => false,
         }
+    }
+
+    /// Returns a text with a priority in each line if systemd's journal reads the lines.
+    pub fn prioritized<'t>(&self, priority: u8, text: Cow<'t, str>) -> Cow<'t, str> {
+        if !is_journal(self.0.target.as_fd()) {
+            return text;
+        }
+        text.split_inclusive('\n').map(|line| format!("<{priority}>{line}")).collect()
     }
 
     /// True if no text is queued.

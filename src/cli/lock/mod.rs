@@ -4,6 +4,7 @@
 //! not inherit the lock. The file names the holder, and remains after the run. A later run with a
 //! lock of its own removes the files of scripts.
 
+mod failures;
 mod replace;
 
 use std::fs::{File, Metadata, OpenOptions};
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 
+pub(super) use self::failures::FailureCount;
 use crate::cli::messages::usage;
 use jiff::Timestamp;
 use nix::errno::Errno;
@@ -105,7 +107,7 @@ fn remove_ended(directory: &Path) {
 /// Returns the 64-bit FNV-1a hash, which is stable across releases.
 ///
 /// <https://datatracker.ietf.org/doc/html/draft-eastlake-fnv>
-fn fnv1a(bytes: &[u8]) -> u64 {
+pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

@@ -29,6 +29,7 @@ use ftsh_syntax::slug::Slug;
 const TRYING: &str = "Trying and ending";
 const LOG: &str = "Log";
 const CRON: &str = "Cron";
+const MONITORS: &str = "Monitors";
 const RECORDED: &str = "Recorded runs";
 const ELSEWHERE: &str = "Other machines";
 const STORMS: &str = "Is it safe to repeat?";
@@ -169,6 +170,9 @@ pub struct Flags {
     #[arg(long, value_name = "MODE", require_equals = true, help_heading = CRON)]
     #[arg(value_parser = Suggested(|| vec!["stderr"]))]
     pub cron: Option<Option<OsString>>,
+    /// Like --cron, but show only the N-th failure in a row and later ones
+    #[arg(long, value_name = "N", help_heading = CRON)]
+    pub cron_after: Option<OsString>,
     /// Refuse to run while another run is in progress
     #[arg(long, value_name = "FILE", require_equals = true, value_hint = FILE, help_heading = CRON)]
     pub lock: Option<Option<OsString>>,
@@ -183,6 +187,13 @@ pub struct Flags {
     /// Wait a random part of D first, such as 10min
     #[arg(long, value_name = "D", help_heading = CRON)]
     pub splay: Option<OsString>,
+
+    /// Report the start and the end of the run to a monitor, as healthchecks does
+    #[arg(long, value_name = "URL", help_heading = MONITORS)]
+    pub ping: Option<OsString>,
+    /// Write metrics of the script to a file in DIR, for Prometheus
+    #[arg(long, value_name = "DIR", value_hint = FILE, help_heading = MONITORS)]
+    pub metrics: Option<OsString>,
 
     /// Run the branches of each forall on an engine, such as 'slurm' with options or 'ssh HOST ...'
     #[arg(long, value_name = "ENGINE", help_heading = ELSEWHERE)]
@@ -377,8 +388,18 @@ pub fn command() -> Command {
 
 /// Returns the definition with the complete help.
 pub fn help() -> Command {
+    let is_shared = |(_, meaning): &(_, String)| !meaning.ends_with(options::FOR_ONE_SHELL);
+    let (shared, mut private): (Vec<_>, Vec<_>) =
+        options::environment().into_iter().partition(is_shared);
+    for (_, meaning) in &mut private {
+        meaning.truncate(meaning.len() - options::FOR_ONE_SHELL.len());
+    }
     command().mut_args(|argument| argument.hide_short_help(false)).after_help(
-        list("Environment", options::environment()) + "\n" + &list("Exit status", STATUS),
+        list("Environment", shared)
+            + "\n"
+            + &list("Environment for one shell only", private)
+            + "\n"
+            + &list("Exit status", STATUS),
     )
 }
 

@@ -35,7 +35,7 @@ const fn inherited(option: &'static str, variable: &'static str, default: &'stat
 }
 
 /// Variables of options in the order of the help.
-pub static SETTINGS: [Setting; 19] = [
+pub static SETTINGS: [Setting; 22] = [
     inherited("--unset", "FTSH_UNSET", "fail"),
     inherited("--backoff", "FTSH_BACKOFF", ""),
     inherited("-t", "FTSH_KILL_TIMEOUT", "30"),
@@ -47,10 +47,13 @@ pub static SETTINGS: [Setting; 19] = [
     inherited("--log-format", "FTSH_LOG_FORMAT", "text"),
     inherited("--redact", "FTSH_REDACT_NAMES", ""),
     private("--cron", "FTSH_CRON", ""),
+    private("--cron-after", "FTSH_CRON_AFTER", ""),
     private("--lock", "FTSH_LOCK", ""),
     private("--lock-wait", "FTSH_LOCK_WAIT", ""),
     private("--lock-busy", "FTSH_LOCK_BUSY", "fail"),
     private("--splay", "FTSH_SPLAY", ""),
+    private("--ping", "FTSH_PING", ""),
+    private("--metrics", "FTSH_METRICS", ""),
     private("--on", "FTSH_ON", ""),
     private("--lease", "FTSH_LEASE", "1 minute"),
     private("--ship", "FTSH_SHIP", ""),
@@ -118,12 +121,15 @@ pub fn is_private(variable: &OsStr) -> bool {
     SETTINGS.iter().any(|setting| setting.is_private && variable == setting.variable)
 }
 
+/// End of the meaning of a variable that applies to one shell only.
+const FOR_ONE_SHELL: &str = "; for one shell only";
+
 /// Returns the variables with their meanings, as listed in the help.
 pub fn environment() -> Vec<(String, String)> {
     let command = flags::command();
     let of_options = command.get_arguments().filter_map(|option| {
         let setting = setting(names(option).first()?)?;
-        let private = if setting.is_private { "; for one shell only" } else { "" };
+        let private = if setting.is_private { FOR_ONE_SHELL } else { "" };
         let is_repeated = matches!(option.get_action(), ArgAction::Append);
         let spaces = if is_repeated { ", with spaces between" } else { "" };
         Some((assignment(option)?, format!("as {}{spaces}{private}", setting.option)))

@@ -6,6 +6,7 @@ use bstr::BString;
 use thiserror::Error;
 
 use crate::log::Format;
+use crate::telemetry::Url;
 use ftsh_process::PassedDeadline;
 use ftsh_syntax::backoff::{Policy, PolicyError};
 use ftsh_syntax::clauses::On;
@@ -126,6 +127,17 @@ pub(crate) fn when_busy(text: &str) -> Result<WhenBusy, BadValue> {
 /// Returns all words in order.
 pub(crate) fn names<T>(words: Words<T>) -> Vec<&'static str> {
     words.iter().map(|(word, _)| *word).collect()
+}
+
+/// Parses the address of a monitor.
+pub(crate) fn url(text: &str) -> Result<Url, BadValue> {
+    Url::parse(text).ok_or(BadValue::Wanted("a URL, like `https://host/path`"))
+}
+
+/// Parses a number of failures.
+pub(crate) fn failures(text: &str) -> Result<u64, BadValue> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or(BadValue::Wanted("a whole number from 1"))
 }
 
 /// Parses the value of a switch in the environment.

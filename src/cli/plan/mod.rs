@@ -12,6 +12,7 @@ use self::source::ScriptSource;
 use crate::cli::lock;
 use crate::cli::options::values::{CronMode, WhenBusy};
 use crate::log::Format;
+use crate::telemetry::Url;
 use ftsh_cluster::ClusterConfig;
 use ftsh_machine::{Config, Deadline};
 use ftsh_process::ProcessConfig;
@@ -36,6 +37,8 @@ pub(super) struct RunPlan {
     pub journal: Option<JournalPlan>,
     /// Reports about the run.
     pub reporting: ReportingPlan,
+    /// Reports to other programs.
+    pub telemetry: TelemetryPlan,
     /// Instructions of a storm, if the run belongs to one.
     pub storm: Option<RunSpec>,
 }
@@ -141,4 +144,15 @@ pub(super) struct ReportingPlan {
     pub results: Option<PathBuf>,
     /// File of the picture of a journal; standard output if none.
     pub picture: Option<PathBuf>,
+}
+
+/// Reports to other programs, and reports of repeated failures only.
+#[derive(Debug, Default)]
+pub(super) struct TelemetryPlan {
+    /// Address of a monitor.
+    pub ping: Option<Url>,
+    /// Directory of files with metrics.
+    pub metrics: Option<PathBuf>,
+    /// Number of failures in a row from which on reports are shown.
+    pub cron_after: Option<u64>,
 }

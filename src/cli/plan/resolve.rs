@@ -17,11 +17,12 @@ use crate::cli::options::values::{self, BadValue};
 use crate::cli::plan::source::ScriptSource;
 use crate::cli::plan::{
     Action, CronMode, JournalPlan, JournalView, ReportingPlan, RunPlan, ScriptPlan, StartPlan,
-    WhenBusy,
+    TelemetryPlan, WhenBusy,
 };
 use crate::cli::prefix::Prefix;
 use crate::log::Format;
 use crate::state;
+use crate::telemetry::Url;
 use ftsh_cluster::ClusterConfig;
 use ftsh_machine::Config;
 use ftsh_machine::record::Level;
@@ -334,6 +335,14 @@ impl RunPlan {
         let seed = resolver.value("--seed", flags.seed.as_deref(), values::seed)?;
         let cron = flags.cron.as_ref().map(|mode| mode.as_deref().unwrap_or(OsStr::new(ON)));
         let cron = resolver.value("--cron", cron, values::cron)?.unwrap_or_default();
+        let cron_after =
+            resolver.value("--cron-after", flags.cron_after.as_deref(), values::failures)?;
+        let cron = if cron_after.is_some() && !cron.is_on() { CronMode::Failure } else { cron };
+        let telemetry = TelemetryPlan {
+            ping: resolver.value("--ping", flags.ping.as_deref(), values::url)?,
+            metrics: resolver.file("--metrics", flags.metrics.as_ref())?,
+            cron_after,
+        };
         let on = resolver.value("--on", flags.on.as_deref(), values::on)?;
         let lease = resolver.value_or_default("--lease", flags.lease.as_deref(), values::lease)?;
         let ship = resolver.switch("--ship", flags.ship)?;
@@ -348,6 +357,7 @@ impl RunPlan {
         let journal = resolver.file("--journal", flags.journal.as_ref())?;
         let picture = resolver.picture()?;
         let is_prompt = matches!(program, ScriptSource::Prompt) && action == Action::Run;
+        let is_file = matches!(program, ScriptSource::File(_));
         let is_prefixed = matches!(program, ScriptSource::Prefix(_));
         let locked = match &lock {
             Some(LockLocation::File(file)) => Some(file),
@@ -365,8 +375,17 @@ impl RunPlan {
                 "`--journal` needs a script: a prompt is not recorded",
             ),
             (
-                is_prompt && flags.cron.is_some(),
+                is_prompt && (flags.cron.is_some() || flags.cron_after.is_some()),
                 "`--cron` needs a script: a prompt shows all output",
+            ),
+            (
+                is_prompt && (flags.ping.is_some() || flags.metrics.is_some()),
+                "`--ping` and `--metrics` need a script: a prompt is not reported",
+            ),
+            (
+                no_lock && cron_after.is_some() && !is_prompt && !is_file,
+                "`--cron-after` needs a script file or `--lock=FILE`, next to which failures are \
+                 counted",
             ),
             (no_lock && flags.lock_wait.is_some(), "`--lock-wait` needs `--lock`"),
             (
@@ -447,6 +466,7 @@ impl RunPlan {
                 results,
                 picture,
             },
+            telemetry: if is_prompt { TelemetryPlan::default() } else { telemetry },
             storm: None,
         })
     }
@@ -464,6 +484,15 @@ pub(crate) fn secrets(typed: &[OsString], context: &ProcessContext) -> Result<Se
         secrets.learn(name, (context.variable)(name).unwrap_or_default().as_bytes());
     }
     Ok(secrets)
+}
+
+/// Returns the address of a monitor, if it can be read, whatever else is wrong with the options.
+pub(crate) fn ping(flags: Option<&Flags>, context: &ProcessContext) -> Option<Url> {
+    if flags.is_some_and(|flags| flags.check || flags.print) {
+        return None;
+    }
+    let typed = flags.and_then(|flags| flags.ping.clone());
+    Url::parse(&typed.or_else(|| context.get("FTSH_PING"))?.to_string_lossy())
 }
 
 /// Returns the directory of channels, if it is not the usual one.

@@ -4,6 +4,7 @@ mod arguments;
 mod execute;
 mod preflight;
 mod reporters;
+mod telemetry;
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -16,6 +17,7 @@ use anyhow::{Result, anyhow};
 
 use self::execute::{RunContext, Workload};
 use self::reporters::Reporters;
+pub(super) use self::telemetry::{Telemetry, refuse};
 use crate::cli::journal::{self, JournalClaim, Recording, Resumption};
 use crate::cli::messages::{end, print_message, print_note};
 use crate::cli::options;
@@ -38,7 +40,11 @@ use ftsh_sys::os_error::plain;
 /// # Errors
 ///
 /// Fails if nothing was run.
-pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> Result<Outcome> {
+pub(super) fn run(
+    script: Result<Script, UnusableScript>,
+    mut plan: RunPlan,
+    telemetry: &Rc<Telemetry>,
+) -> Result<Outcome> {
     // First: the process that started this one may be gone soon.
     let caller = preflight::caller(&plan)?;
     // A resumed run has its own text, and its splay is over.
@@ -60,7 +66,7 @@ pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> 
     plan.process.durations.script = plan.script.program.identity(script.as_ref().ok());
     let mut capture = preflight::capture(&plan)?;
     let run = random()?;
-    let mut reporters = Reporters::open(&plan, run)?;
+    let mut reporters = Reporters::open(&plan, run, telemetry.metrics())?;
     plan.machine.log_level = reporters.level();
     let seed = plan.script.seed.map_or_else(random, Ok)?;
     let mut wait = || preflight::wait(&mut plan, seed, reporters.log());
@@ -97,8 +103,15 @@ pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> 
         .journal_file()
         .map(|(journal_file, _)| journal::at_end(journal_file, is_cron))
         .transpose()?;
+    telemetry.begin(reporters.run(), capture.as_mut());
+    let capture = capture.map(Rc::new);
+    if let Some(capture) = &capture {
+        reporters.capture(capture);
+    }
+    let reporters = Rc::new(RefCell::new(reporters));
+    let at_end = telemetry.at_end(&reporters, at_end);
     let options = process::SupervisorOptions {
-        capture: capture.map(Rc::new),
+        capture,
         // A program after `exec` has no descriptor of the lock or the journal.
         stay: has_lock || at_end.is_some(),
         restore: if is_prompt { repl::restore() } else { None }.map(Rc::new),
@@ -109,11 +122,11 @@ pub(super) fn run(script: Result<Script, UnusableScript>, mut plan: RunPlan) -> 
         limit: None,
         caller,
     };
-    let needs_none = !is_cron && !is_prompt && options.caller.is_none();
+    let needs_none = !is_cron && !is_prompt && options.caller.is_none() && !telemetry.is_on();
     let is_alone = needs_none && !workload.needs_supervisor();
     let context = RunContext {
         file: workload.name().unwrap_or(&name).into(),
-        reporters: Rc::new(RefCell::new(reporters)),
+        reporters,
         process,
         cluster,
         deadline,

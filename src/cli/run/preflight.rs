@@ -23,7 +23,7 @@ use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
 /// Exit status while another run is in progress: `EX_TEMPFAIL` of sysexits.h, a temporary failure.
-const BUSY: u8 = 75;
+pub(crate) const BUSY: u8 = 75;
 /// Exit status when a deadline has passed.
 pub(crate) const OUT_OF_TIME: u8 = 124;
 

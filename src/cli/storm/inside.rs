@@ -11,7 +11,7 @@ use nix::unistd::{Pid, pause};
 
 use crate::cli::journal::Recorded;
 use crate::cli::options::values::CronMode;
-use crate::cli::plan::{Action, JournalPlan, RunPlan, StartPlan};
+use crate::cli::plan::{Action, JournalPlan, RunPlan, StartPlan, TelemetryPlan};
 use crate::cli::preview::covered::PROGRAM;
 use ftsh_cluster::ClusterDriver;
 use ftsh_machine::driver::{self, Driver};
@@ -114,6 +114,7 @@ impl StormRun {
         plan.reporting.log_file = None;
         plan.reporting.results = None;
         plan.reporting.summary = false;
+        plan.telemetry = TelemetryPlan::default();
         let journal = JournalPlan { file: self.files.journal, deadline: Deadline::NONE };
         plan.journal = self.spec.is_recorded.then_some(journal);
         plan.storm = Some(self.spec);

@@ -12,6 +12,7 @@ pub(super) use self::explain::show as explain;
 pub(super) use self::lsp::serve as serve_editor;
 use crate::cli::messages;
 use crate::cli::plan::RunPlan;
+use crate::telemetry::{CURL, Url};
 use ftsh_ide::known::SessionSnapshot;
 use ftsh_ide::lint::{Programs, Warning, lint};
 use ftsh_machine::Outcome;
@@ -48,6 +49,10 @@ pub(super) fn check(
         has_warnings |= warnings.iter().any(is_portable);
     }
     durations::note(&script, plan);
+    if plan.telemetry.ping.as_ref().is_some_and(Url::is_secure) && !programs.has(CURL) {
+        let message = format!("`--ping` needs `{CURL}` for https://, and it is not installed");
+        messages::print_note(&format!("warning: {message} [{}]", Slug::MissingProgram));
+    }
     // The process ends now. Freeing a large tree node by node takes a tenth of the whole time.
     std::mem::forget(script);
     if strict && has_warnings { Outcome::Exited(1) } else { Outcome::Succeeded }

@@ -11,6 +11,7 @@
 use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -21,8 +22,10 @@ use nix::sys::time::TimeSpec;
 
 use super::spill::SpillBuffer;
 use crate::buffers::file_on_disk;
+use crate::non_blocking_writer::{ERROR_PRIORITY, is_journal};
 use crate::program::{DaemonPipe, start_reader};
 use ftsh_machine::event::CommandStatus;
+use ftsh_machine::size::MAX_REPORTED_LINES;
 use ftsh_sys as sys;
 use ftsh_sys::os_error::plain;
 
@@ -33,6 +36,10 @@ const STANDARD_ERROR: i32 = 2;
 const ATOMIC: usize = 4096;
 /// Largest size of a pipe, unless a privileged process has raised it.
 const LARGEST_PIPE: usize = 1 << 20;
+/// Number of looks at a pipe that the collector empties at this moment.
+const MAX_LOOKS: usize = 1000;
+/// Number of bytes at the end of the output that are copied.
+const COPIED: u64 = 100_000;
 /// Time limit for a reader that does not read, once a signal has ended the run.
 const READER_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -46,6 +53,14 @@ pub struct OutputCapture {
     file: io::Result<File>,
     /// Standard output and error before the capture.
     replaced: sys::Replaced,
+    /// Twice the number of bytes that the collector has taken, odd while it takes more.
+    taken: &'static AtomicU64,
+    /// Start and end of the output of the command whose failure ended the run.
+    failed: [&'static AtomicU64; 2],
+    /// File that also receives the end of the output.
+    copy: Option<&'static File>,
+    /// True if a failure is not shown.
+    is_withheld: bool,
 }
 
 impl OutputCapture {
@@ -62,13 +77,45 @@ impl OutputCapture {
         // SAFETY: no value owns standard output and error, and all writers want their current target.
         let replaced = unsafe { sys::Replaced::set(changes) }?;
         let (script, file) = (script.to_owned(), file_on_disk().map(File::from));
-        Ok(Self { script, pipe, errors, file, replaced })
+        let taken = sys::shared_number()?;
+        let failed = [sys::shared_number()?, sys::shared_number()?];
+        let (copy, is_withheld) = (None, false);
+        Ok(Self { script, pipe, errors, file, replaced, taken, failed, copy, is_withheld })
     }
 
     /// Captures into a file, after the output of an earlier start. Must be called before
     /// `supervise`.
     pub fn keep_in(&mut self, file: File) {
+        self.taken.store(2 * file.metadata().map_or(0, |it| it.len()), Ordering::SeqCst);
         self.file = Ok(file);
+    }
+
+    /// Copies the end of the output that is shown, and withholds the output of a failure. Must be called
+    /// before `supervise`.
+    pub fn copy_to(&mut self, copy: Option<&'static File>, is_withheld: bool) {
+        (self.copy, self.is_withheld) = (copy, is_withheld);
+    }
+
+    /// Returns the number of bytes that were written to the pipes so far. Returns none while the
+    /// collector is busy for long.
+    pub fn position(&self) -> Option<u64> {
+        (0..MAX_LOOKS).find_map(|_| {
+            let taken = self.taken.load(Ordering::SeqCst);
+            let unread = self.pipes().map(|(pipe, _)| sys::unread(pipe.as_fd()).unwrap_or(0));
+            let unread: usize = unread.sum();
+            let is_exact = taken & 1 == 0 && self.taken.load(Ordering::SeqCst) == taken;
+            if !is_exact {
+                std::thread::yield_now();
+            }
+            is_exact.then_some(taken / 2 + unread as u64)
+        })
+    }
+
+    /// Shows output between two positions first: that of the command whose failure ended the run.
+    pub fn show_first(&self, output: [u64; 2]) {
+        for (number, position) in self.failed.into_iter().zip(output) {
+            number.store(position, Ordering::SeqCst);
+        }
     }
 
     /// Returns the descriptor for messages to people: the original standard error, or else standard
@@ -85,7 +132,7 @@ impl OutputCapture {
         for (pipe, is_errors) in self.pipes() {
             pipes.push((pipe.try_clone()?, is_errors));
         }
-        let mut captured = Captured { store: self.store(), has_errors: false };
+        let mut captured = self.captured();
         let (stopped, stop) = io::pipe()?;
         let thread = std::thread::Builder::new().spawn(move || {
             loop {
@@ -127,16 +174,17 @@ impl OutputCapture {
         self.errors.iter().map(|pipe| (pipe, true)).chain([(&self.pipe, false)])
     }
 
-    fn store(&self) -> SpillBuffer {
-        SpillBuffer::new(match &self.file {
+    fn captured(&self) -> Captured {
+        let store = SpillBuffer::new(match &self.file {
             Ok(file) => file.try_clone(),
             Err(error) => Err(io::Error::new(error.kind(), plain(error))),
-        })
+        });
+        Captured { store, has_errors: false, taken: self.taken }
     }
 
     /// Returns the captured output, including the bytes still in the pipes.
     fn rest(&self) -> Captured {
-        let mut captured = Captured { store: self.store(), has_errors: false };
+        let mut captured = self.captured();
         for (pipe, is_errors) in self.pipes() {
             captured.take(pipe, is_errors);
         }
@@ -145,9 +193,6 @@ impl OutputCapture {
 
     /// Shows the output. Errors are ignored: no other descriptor is available for a message.
     fn show(&self, store: &SpillBuffer, status: CommandStatus) {
-        let Some(message_fd) = self.message_fd() else { return };
-        let timeout = (!matches!(status, CommandStatus::Exited(_))).then_some(READER_TIMEOUT);
-        let mut out = WaitingWriter { fd: message_fd, timeout };
         let how = match status {
             CommandStatus::Exited(0) => "succeeded with output on standard error".into(),
             CommandStatus::Exited(code) => format!("ended with status {code}"),
@@ -161,7 +206,23 @@ impl OutputCapture {
             CommandStatus::Lost => "ended with an unknown status: an internal error of ftsh".into(),
         };
         let printed = if store.is_empty() { "" } else { "; it printed:" };
-        let _ = writeln!(out, "ftsh: {}: {how}{printed}", self.script);
+        let [from, to] = self.failed.map(|number| number.load(Ordering::SeqCst));
+        // The only output comes first in any case.
+        let first =
+            if from > 0 { store.lines(from, to, MAX_REPORTED_LINES) } else { String::new() };
+        let mut head = first + &format!("ftsh: {}: {how}{printed}\n", self.script);
+        if let Some(mut copy) = self.copy {
+            let end = store.end(COPIED);
+            let _ = copy.write_all(head.as_bytes()).and_then(|()| copy.write_all(&end));
+        }
+        let is_withheld = self.is_withheld && status != CommandStatus::Exited(0);
+        let Some(message_fd) = self.message_fd().filter(|_| !is_withheld) else { return };
+        if is_journal(message_fd) {
+            head = format!("<{ERROR_PRIORITY}>{head}");
+        }
+        let timeout = (!matches!(status, CommandStatus::Exited(_))).then_some(READER_TIMEOUT);
+        let mut out = WaitingWriter { fd: message_fd, timeout };
+        let _ = out.write_all(head.as_bytes());
         let _ = store.copy(&mut out);
     }
 }
@@ -179,15 +240,21 @@ struct Captured {
     store: SpillBuffer,
     /// True if a command wrote to the pipe of standard error.
     has_errors: bool,
+    taken: &'static AtomicU64,
 }
 
 impl Captured {
     /// Adds the bytes of a pipe. Returns true if no more can arrive.
     fn take(&mut self, pipe: &PipeReader, is_errors: bool) -> bool {
-        drain(pipe, LARGEST_PIPE, |bytes| {
+        let before = self.taken.fetch_or(1, Ordering::SeqCst);
+        let mut count = 0;
+        let is_over = drain(pipe, LARGEST_PIPE, |bytes| {
             self.has_errors |= is_errors;
             self.store.add(bytes);
-        })
+            count += bytes.len() as u64;
+        });
+        self.taken.store(before + 2 * count, Ordering::SeqCst);
+        is_over
     }
 }
 

@@ -89,8 +89,12 @@ impl Supervision {
 
     /// Performs the supervisor's final actions, after the supervisor was killed.
     pub fn finish_alone(&self) {
+        let status = CommandStatus::Signaled(libc::SIGKILL);
         if let Some(capture) = &self.options.capture {
-            capture.finish_alone(CommandStatus::Signaled(libc::SIGKILL));
+            capture.finish_alone(status);
+        }
+        if let Some(at_end) = &self.options.at_end {
+            at_end(status);
         }
     }
 

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
+use ftsh_syntax::diagnostic::excerpt;
 use ftsh_sys::os_error::plain;
 
 /// Bytes kept in memory when the disk is full. The end of the text matters most.
@@ -94,6 +95,36 @@ impl SpillBuffer {
         out.write_all(start)?;
         out.write_all(end)?;
         if self.last == b'\n' { Ok(()) } else { out.write_all(b"\n") }
+    }
+
+    /// Returns the end of the text, at least `most` bytes if there are as many.
+    pub(super) fn end(&self, most: u64) -> Vec<u8> {
+        let start = self.length().saturating_sub(most);
+        let mut bytes = self.part(start, self.length());
+        bytes.extend(&self.tail);
+        bytes
+    }
+
+    /// Returns the last lines between two positions, as a part of a report.
+    pub(super) fn lines(&self, from: u64, to: u64, most: usize) -> String {
+        let part = self.part(from.max(to.saturating_sub(TAIL as u64)), to);
+        let part = String::from_utf8_lossy(&part);
+        let lines = part.lines().rev().take(most);
+        let mut lines: Vec<_> = lines.map(|line| format!("    {}\n", excerpt(line))).collect();
+        if !lines.is_empty() {
+            lines.push("  it had printed last:\n".into());
+        }
+        lines.reverse();
+        lines.concat()
+    }
+
+    /// Returns the bytes between two positions in the file.
+    fn part(&self, from: u64, to: u64) -> Vec<u8> {
+        let mut bytes = vec![0; to.saturating_sub(from) as usize];
+        match self.file.as_ref().map(|file| file.read_exact_at(&mut bytes, from)) {
+            Some(Ok(())) => bytes,
+            _ => Vec::new(),
+        }
     }
 
     fn length(&self) -> u64 {

@@ -1,0 +1,171 @@
+//! Requests of HTTP by blocking code: `http://` natively, `https://` by curl.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::AsRawFd;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ftsh_sys::os_error::plain;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+use super::courier::Request;
+
+/// Program for `https://`.
+pub(crate) const CURL: &str = "curl";
+
+const NATIVE: &str = "http://";
+const SECURE: &str = "https://";
+const AGENT: &str = concat!("User-Agent: ftsh/", env!("CARGO_PKG_VERSION"));
+
+/// Address of a server, with a path and a query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Url {
+    /// Scheme and server, for people.
+    pub origin: String,
+    pub path: String,
+    /// Empty, or begins with a question mark.
+    query: String,
+}
+
+impl Url {
+    /// Parses a URL with the scheme `http` or `https`. Its fragment is dropped.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let text = text.split('#').next()?;
+        let server = [NATIVE, SECURE].into_iter().find_map(|it| text.strip_prefix(it))?;
+        let is_odd = |c: char| c.is_control() || c.is_whitespace();
+        if server.is_empty() || server.starts_with(['/', '?', ':']) || text.contains(is_odd) {
+            return None;
+        }
+        let path = text.len() - server.len() + server.find(['/', '?']).unwrap_or(server.len());
+        let (origin, rest) = text.split_at(path);
+        let (path, query) = rest.split_at(rest.find('?').unwrap_or(rest.len()));
+        Some(Self { origin: origin.into(), path: path.into(), query: query.into() })
+    }
+
+    /// Returns the URL with a longer path and one more parameter in its query.
+    pub(crate) fn with(&self, path: &str, parameter: &str) -> Self {
+        let Self { origin, path: start, query } = self.clone();
+        let sign = if query.is_empty() { '?' } else { '&' };
+        let path = format!("{}{path}", start.trim_end_matches('/'));
+        Self { origin, path, query: format!("{query}{sign}{parameter}") }
+    }
+
+    /// Returns the whole URL. It may contain a secret.
+    pub(crate) fn text(&self) -> String {
+        format!("{}{}{}", self.origin, self.path, self.query)
+    }
+
+    /// True if curl sends the requests.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.origin.starts_with(SECURE)
+    }
+}
+
+/// Sends a request, `POST` if there is a body. Fails unless the answer is a success.
+pub(super) fn send(request: &Request, until: Instant) -> Result<(), String> {
+    let by = if request.url.is_secure() { by_curl } else { natively };
+    match by(request, until) {
+        Ok(200..=299) => Ok(()),
+        Ok(status) => Err(format!("the server answered {status}")),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            Err("no answer in time".into())
+        }
+        Err(error) => Err(plain(&error)),
+    }
+}
+
+/// Returns the time that is left.
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+/// Returns the status of the answer.
+fn natively(request: &Request, until: Instant) -> io::Result<u16> {
+    let Request { url, headers, body, .. } = request;
+    let server = &url.origin[NATIVE.len()..];
+    let has_port = server.rsplit(':').next().is_some_and(|it| it.parse::<u16>().is_ok());
+    let address = if has_port { server.to_owned() } else { format!("{server}:80") };
+    let mut stream = Err(ErrorKind::NotFound.into());
+    for address in address.to_socket_addrs()? {
+        stream = TcpStream::connect_timeout(&address, left(until)?);
+        if stream.is_ok() {
+            break;
+        }
+    }
+    let stream = stream?;
+    let (method, target) =
+        (if body.is_empty() { "GET" } else { "POST" }, url.text().split_off(url.origin.len()));
+    let slash = if target.starts_with('/') { "" } else { "/" };
+    let headers: Vec<_> = headers.iter().map(|header| format!("{header}\r\n")).collect();
+    let (headers, length) = (headers.concat(), body.len());
+    stream.set_write_timeout(Some(left(until)?))?;
+    (&stream).write_all(
+        format!(
+            "{method} {slash}{target} HTTP/1.1\r\nHost: {server}\r\n{AGENT}\r\n{headers}\
+             Connection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .as_bytes(),
+    )?;
+    stream.set_read_timeout(Some(left(until)?))?;
+    let mut line = String::new();
+    BufReader::new(stream.take(1024)).read_line(&mut line)?;
+    let status = line.strip_prefix("HTTP/").and_then(|it| it.split(' ').nth(1)?.parse().ok());
+    status.ok_or_else(|| io::Error::other("the answer is not one of HTTP"))
+}
+
+/// Returns the status of the answer. URL, headers and body are not in the arguments, which all users
+/// can read.
+fn by_curl(request: &Request, until: Instant) -> io::Result<u16> {
+    let quoted = |it: &str| it.replace('\\', "\\\\").replace('"', "\\\"");
+    let time = left(until)?.as_secs_f32();
+    let mut config = format!("max-time = {time}\nurl = \"{}\"\n", quoted(&request.url.text()));
+    config += "silent\nshow-error\noutput = /dev/null\nwrite-out = \"%{http_code}\"\n";
+    // Curl would wait for an answer to `Expect`.
+    for header in request.headers.iter().map(String::as_str).chain([AGENT, "Expect:"]) {
+        config += &format!("header = \"{}\"\n", quoted(header));
+    }
+    // The body could be too long for a line of the configuration.
+    let mut body = File::from(memfd_create(c"body", MFdFlags::empty())?);
+    if !request.body.is_empty() {
+        body.write_all(request.body.as_bytes())?;
+        config += &format!("data-binary = \"@/proc/self/fd/{}\"\n", body.as_raw_fd());
+    }
+    let mut command = Command::new(CURL);
+    command.args(["-q", "-K", "-"]).stdin(Stdio::piped());
+    let started = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = started.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            io::Error::other("`curl`, which sends to https://, is not installed")
+        }
+        _ => error,
+    })?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(config.as_bytes())?;
+    }
+    let output = child.wait_with_output()?;
+    match String::from_utf8_lossy(&output.stdout).parse() {
+        Ok(status) if output.status.success() => Ok(status),
+        _ => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_have_parts() {
+        let with = |text| Url::parse(text).map(|url| url.with("/fail", "a=b").text());
+        assert_eq!(with("http://h").as_deref(), Some("http://h/fail?a=b"));
+        assert_eq!(with("http://[::1]:80/p/?c#f").as_deref(), Some("http://[::1]:80/p/fail?c&a=b"));
+        assert_eq!(with("https://u:p@h?c=1").as_deref(), Some("https://u:p@h/fail?c=1&a=b"));
+        for text in
+            ["", "h", "ftp://h", "http://", "http:///p", "https://?q", "http://h/ p", "http://h\n"]
+        {
+            assert_eq!(with(text), None, "{text:?}");
+        }
+    }
+}
