@@ -1,7 +1,7 @@
 //! Summary of a run: attempts, time of work and of waits, machines and failures.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +35,8 @@ pub struct Summary {
     pub(crate) kinds: BTreeMap<&'static str, u64>,
     failures: BTreeMap<FailureGroup, Occurrences>,
     open: HashMap<TaskId, Activity>,
+    /// Tasks, with their numbers of structures, whose next first attempt repeats a deferred one.
+    deferred: HashSet<(TaskId, usize)>,
 }
 
 /// Occurrences of a kind of failure.
@@ -81,7 +83,12 @@ impl Summary {
         match &record.event {
             LogEvent::Attempt { number, .. } => {
                 self.attempts += 1;
-                self.tries += u64::from(*number == 1);
+                let place = record.task.map(|task| (task, record.around.depth));
+                let is_repeated = place.is_some_and(|place| self.deferred.remove(&place));
+                self.tries += u64::from(*number == 1 && !is_repeated);
+            }
+            LogEvent::Deferred { attempt: 1, .. } => {
+                self.deferred.extend(record.task.map(|task| (task, record.around.depth)));
             }
             LogEvent::TryFailed { .. } => self.gave_up += 1,
             LogEvent::CommandFailed(failure) | LogEvent::Failed(failure)

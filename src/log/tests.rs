@@ -417,3 +417,15 @@ fn lines_that_nobody_reads_are_counted() {
         assert_eq!(line["name"], seen.to_string());
     }
 }
+
+#[test]
+fn a_deferred_first_attempt_is_no_second_try() {
+    let mut summary = Summary::default();
+    let attempt = |number| LogEvent::Attempt { number, until: None, each: None };
+    let deferred = LogEvent::Deferred { delay: Duration::from_secs(2), attempt: 1 };
+    for event in [attempt(1), deferred, attempt(1), attempt(2), attempt(1)] {
+        summary.add(&record(event));
+    }
+    let text = summary.render("backup.ftsh", &ftsh_machine::Outcome::Succeeded, Time::START);
+    assert!(text.contains("attempts  4 in 2 tries\n"), "{text}");
+}
