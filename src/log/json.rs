@@ -283,5 +283,6 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
         }
         LogEvent::Resumed { lost } => ("resumed", vec![("lost", json!(lost))]),
         LogEvent::Note(note) => ("note", vec![("message", json!(note))]),
+        LogEvent::Span(_) => ("span", vec![]),
     }
 }

@@ -146,6 +146,7 @@ impl fmt::Display for EventText<'_> {
             ),
             LogEvent::GroupEnded(branch) => write!(f, "output of task {} is written", branch.0),
             LogEvent::RetriesEnded(_) => f.write_str("retries have ended"),
+            LogEvent::Span(_) => f.write_str("an event of a trace"),
             LogEvent::Canceled => f.write_str("canceled"),
             LogEvent::Placed { node } => write!(f, "branch begins on {node}"),
             LogEvent::Avoided { node, why, time } => {

@@ -9,6 +9,7 @@ use ftsh_machine::effect::{Dispatch, ProcessId, ScopeId};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::outcome::Retry;
 use ftsh_machine::packed::{BranchEnd, EndedBranch, PackedFailure, PackedValue};
+use ftsh_machine::record::spans::RemoteSpans;
 use ftsh_machine::record::{Level, LogEvent};
 use ftsh_machine::{Config, Effect, Event, Failure, FailureKind, Machine, Outcome, Time};
 use ftsh_sim::Simulated;
@@ -75,7 +76,12 @@ impl Cluster {
             GoesOn => None,
             Vanishes => Some(Returned::Lost { node: Some(node.clone()), why: "no word".into() }),
             Ends(end) => {
-                let ended = Box::new(EndedBranch { end, attempts: 1, texts: Vec::new() });
+                let ended = Box::new(EndedBranch {
+                    end,
+                    attempts: 1,
+                    texts: Vec::new(),
+                    spans: RemoteSpans::default(),
+                });
                 let elapsed = Duration::from_secs(1);
                 Some(Returned::Ended { node: node.clone(), elapsed, ended })
             }

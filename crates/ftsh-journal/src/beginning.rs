@@ -7,6 +7,7 @@ use bstr::{BString, ByteSlice};
 use serde::{Deserialize, Serialize};
 
 use ftsh_machine::record::Level;
+use ftsh_machine::record::spans::{TRACEPARENT, TraceContext};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Config, Machine};
 use ftsh_syntax::{Script, parse};
@@ -71,6 +72,14 @@ impl Beginning {
     /// Returns the process id of the shell.
     pub fn pid(&self) -> u32 {
         self.config.pid
+    }
+
+    /// Returns the place of the run in a distributed trace, also of a run that had no trace.
+    pub fn trace(&self, run: u64) -> TraceContext {
+        let caller = self.environment.iter().find(|(name, _)| name == TRACEPARENT);
+        let own = || TraceContext::new(run, None);
+        let context = TraceContext::new(run, caller.map(|(_, value)| &value[..]));
+        self.config.trace.or(context).or_else(own).unwrap_or_default()
     }
 
     /// Returns the values to redact from the log of the run.

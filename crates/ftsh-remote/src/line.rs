@@ -79,6 +79,7 @@ impl NodeLine {
 impl BranchRecord {
     /// Removes the parts that may be long.
     fn shorten(&mut self) {
+        self.ended.spans.shorten();
         for PackedFailure { failure, .. } in self.ended.end.failures_mut() {
             (failure.errors, failure.output) = (None, None);
             failure.branches = failure.branches.as_ref().map(|it| Arc::new(it.without_words()));

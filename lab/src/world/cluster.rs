@@ -9,6 +9,7 @@ use ftsh_machine::effect::{Dispatch, Environment, ProcessId};
 use ftsh_machine::event::{Blame, CommandStatus, Returned};
 use ftsh_machine::outcome::Retry;
 use ftsh_machine::packed::{BranchEnd, EndedBranch, PackedFailure, PackedValue};
+use ftsh_machine::record::spans::RemoteSpans;
 use ftsh_machine::{Event, Failure, FailureKind, Time};
 use ftsh_sim::{Call, Model};
 use rand::RngExt;
@@ -239,7 +240,8 @@ impl CommandModels for ClusterModel {
             }
             Whose::Branch { client, process } => {
                 let end = if succeeds { BranchEnd::Succeeded } else { failed() };
-                let ended = Box::new(EndedBranch { end, attempts: 0, texts: Vec::new() });
+                let spans = RemoteSpans::default();
+                let ended = Box::new(EndedBranch { end, attempts: 0, texts: Vec::new(), spans });
                 let returned = Returned::Ended { node: name(node), elapsed: now - since, ended };
                 agenda.send(client, Event::Returned { process, returned });
             }

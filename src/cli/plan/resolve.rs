@@ -445,6 +445,7 @@ impl RunPlan {
                 unset_is_empty,
                 on,
                 deadline,
+                trace: None,
                 log_level,
                 secrets,
             },

@@ -14,13 +14,14 @@ use super::{
 };
 use crate::atomic::{Committer, FileCommitError, commit_result};
 use crate::core::{Flow, Step};
-use crate::effect::{Effect, Environment, Run};
+use crate::effect::{Action, Effect, Environment, Run};
 use crate::endings::{Retry, TaskEnding, Thrown};
 use crate::eval::{Expander, resolve_redirects};
 use crate::event::{CommandStatus, Refusal, Reply, SpawnError, SpawnErrorKind};
 use crate::invocation::{CommandTarget, Expanded, RedirectPhase};
 use crate::outcome::{FailureKind, Outcome, shorten, signal_name};
 use crate::program::Instruction;
+use crate::record::spans::{SpanEvent, TRACEPARENT};
 use crate::record::{Level, LogEvent};
 use crate::resources::ResourceHandle;
 use crate::secrets::Secrets;
@@ -192,7 +193,7 @@ impl CommandRunner<'_> {
         phase: RedirectPhase,
         text: String,
     ) -> Flow {
-        let CommandStart { action, reads, last } = start;
+        let CommandStart { mut action, reads, last } = start;
         if last && self.core.tasks().is_inside_with(task) {
             let refused = Suspend::builtin(Slug::ExecInAtomic, "exec is not possible in a `with`");
             return self.core.suspend(task, refused);
@@ -200,6 +201,17 @@ impl CommandRunner<'_> {
         self.core.log(task, || LogEvent::CommandStarted(text.clone()), Level::COMMANDS);
         self.core.open_scope(task.scope);
         let process = self.core.new_process(task);
+        let replaces_shell = last && task.parent.is_none() && !holds_output(task);
+        if let Action::Program { words, overrides, .. } = &mut action {
+            let path = || words.first().map(|path| &path[..]).unwrap_or_default();
+            let started = || SpanEvent::of_program(process, path(), replaces_shell);
+            self.core.log_at(task, task.line(), started, Level::SPANS);
+            if let Some(trace) = &self.core.config().trace
+                && !overrides.iter().any(|(name, _)| name == TRACEPARENT)
+            {
+                overrides.push((TRACEPARENT.into(), trace.header(process).into()));
+            }
+        }
         let io = task.opened().unwrap_or(&task.io);
         let feeds = io.piped_after(&phase.changes);
         let run = Box::new(Run {
@@ -218,8 +230,10 @@ impl CommandRunner<'_> {
             line: task.line(),
         });
         self.core.keep_output(task);
-        let replaces_shell = last && task.parent.is_none() && !holds_output(task);
-        let effect = if replaces_shell { Effect::Exec(run) } else { Effect::Run(run) };
+        // The end of a program in a trace is known to its parent only.
+        let is_followed = self.core.config().trace.is_some();
+        let effect =
+            if replaces_shell && !is_followed { Effect::Exec(run) } else { Effect::Run(run) };
         self.core.request(effect);
         let (started, written) = (self.core.now(), phase.written);
         let set_up = task.redirects().map(|it| (take(&mut it.drafts), take(&mut it.before)));

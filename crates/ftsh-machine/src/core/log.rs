@@ -54,15 +54,15 @@ impl Core {
     }
 
     /// Logs an event of a task at another line than the current one.
-    pub(crate) fn log_at(
+    pub(crate) fn log_at<E: Into<LogEvent>>(
         &mut self,
         task: &Task,
         line: u32,
-        event: impl FnOnce() -> LogEvent,
+        event: impl FnOnce() -> E,
         level: Level,
     ) {
         if self.logs(level) {
-            let record = self.record(task, line, event());
+            let record = self.record(task, line, event().into());
             self.request(Effect::Log(record));
         }
     }

@@ -5,7 +5,10 @@ use std::time::Duration;
 use bstr::BString;
 use serde::{Deserialize, Serialize};
 
-use super::{record::Level, time::Deadline};
+use super::{
+    record::{Level, spans::TraceContext},
+    time::Deadline,
+};
 use crate::secrets::Secrets;
 use ftsh_syntax::backoff::Policy;
 use ftsh_syntax::clauses::On;
@@ -34,6 +37,8 @@ pub struct Config {
     pub on: Option<On<BString>>,
     /// Deadline of the whole run.
     pub deadline: Deadline,
+    /// Place of the run in a distributed trace, which programs learn; `None` without a trace.
+    pub trace: Option<TraceContext>,
     /// Level of the log. Each machine of a run has its own.
     #[serde(skip)]
     pub log_level: Level,
@@ -54,6 +59,7 @@ impl Default for Config {
             unset_is_empty: false,
             on: None,
             deadline: Deadline::NONE,
+            trace: None,
             log_level: Level::NOTHING,
             secrets: Secrets::default(),
         }

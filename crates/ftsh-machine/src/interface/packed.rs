@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     config::Config,
     outcome::{Failure, Retry},
+    record::spans::RemoteSpans,
     time::{Deadline, Time},
     watch::Watch,
 };
@@ -154,6 +155,8 @@ pub struct EndedBranch {
     pub attempts: u64,
     /// Further texts of failures, numbered after the texts of the packed branch.
     pub texts: Vec<Arc<Source>>,
+    /// Spans of the branch, if the run has a trace.
+    pub spans: RemoteSpans,
 }
 
 /// End of a branch on another machine.

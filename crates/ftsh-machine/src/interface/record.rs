@@ -1,11 +1,14 @@
 //! Records of the log.
 
+pub mod spans;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bstr::BString;
 
+use self::spans::SpanEvent;
 use super::{
     id::TaskId,
     outcome::{Failure, FailureKind},
@@ -32,6 +35,8 @@ impl Level {
     pub const STRUCTURES: Self = Self(30);
     /// Processes and signals.
     pub const PROCESSES: Self = Self(40);
+    /// Events that only spans need. No log has this level.
+    pub const SPANS: Self = Self(u8::MAX);
 
     /// Returns the level of a failure, which depends on whether the failure ends the run.
     pub fn of_failure(uncaught: bool) -> Self {
@@ -338,6 +343,8 @@ pub enum LogEvent {
     },
     /// Note about the shell itself.
     Note(String),
+    /// Event for spans. Logs have no line for it.
+    Span(Box<SpanEvent>),
 }
 
 /// Reason why a machine is avoided.
@@ -401,6 +408,12 @@ impl LogRecord {
     }
 }
 
+impl From<SpanEvent> for LogEvent {
+    fn from(event: SpanEvent) -> Self {
+        Self::Span(Box::new(event))
+    }
+}
+
 impl LogEvent {
     /// Returns all texts that may contain words of a script, its arguments or its files.
     fn texts(&mut self) -> Vec<&mut String> {
@@ -425,6 +438,11 @@ impl LogEvent {
             | Self::Survivor { command: text, .. }
             | Self::Hanging { call: text }
             | Self::Note(text) => vec![text],
+            Self::Span(event) => match &mut **event {
+                SpanEvent::ProgramStarted { name: text, .. } => vec![text],
+                SpanEvent::Elsewhere(spans) => spans.finished.iter_mut().collect(),
+                _ => Vec::new(),
+            },
             Self::BranchEnded { .. }
             | Self::BranchSkipped { .. }
             | Self::Attempt { .. }
@@ -481,7 +499,7 @@ impl LogEvent {
 
     /// Returns true if logs have a line for the event.
     pub fn has_line(&self) -> bool {
-        !matches!(self, Self::GroupEnded(_) | Self::RetriesEnded(_))
+        !matches!(self, Self::GroupEnded(_) | Self::RetriesEnded(_) | Self::Span(_))
     }
 
     /// Returns the delay of a waiting `try`, if the event reports a delay.
@@ -544,6 +562,7 @@ impl LogEvent {
             | Self::Emptied { .. }
             | Self::Adopted { .. }
             | Self::Note(_) => Level::PROCESSES,
+            Self::Span(_) => Level::SPANS,
         }
     }
 }

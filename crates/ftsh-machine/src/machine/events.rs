@@ -13,6 +13,7 @@ use crate::effect::{Effect, OperationId, ProcessId, ScopeId, TaskId, Watch};
 use crate::endings::{Logged, Retry, TaskEnding, Thrown};
 use crate::event::{CommandStatus, Refusal, Reply, Returned, SpawnError};
 use crate::grouped_output::{GroupedOutput, NOT_WRITTEN, WriteError};
+use crate::record::spans::SpanEvent;
 use crate::record::{Level, LogEvent};
 use crate::remote::{engine_of, wake_waiting};
 use crate::supply::{resources_known, words_came};
@@ -23,9 +24,10 @@ use crate::unwind::{Cut, Unwinder};
 impl Machine {
     /// Handles the start of a program, whose redirections are now set up. The driver logs the
     /// start.
-    pub(super) fn spawned(&mut self, process: ProcessId) {
+    pub(super) fn spawned(&mut self, process: ProcessId, pid: i32) {
         let Some(task) = self.core.requests().awaits_process(process) else { return };
         self.resume(task, |machine, task| {
+            machine.core.log_at(task, task.line(), || SpanEvent::ProgramRunning(pid), Level::SPANS);
             if let TaskState::Command(command) = &mut task.state {
                 if let Some(written) = &mut command.written {
                     written.waits = false;

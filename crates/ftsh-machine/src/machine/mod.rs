@@ -157,7 +157,7 @@ impl Machine {
         // A deadline that has passed counts first, however late the driver returns with an event.
         self.handle_timeout(now);
         match event {
-            Event::Spawned { process, .. } => self.spawned(process),
+            Event::Spawned { process, pid } => self.spawned(process, pid),
             Event::SpawnFailed { process, error } => self.spawn_failed(process, error),
             Event::Exited { process, status, line, reader_gone } => {
                 self.exited(process, status, line, reader_gone);

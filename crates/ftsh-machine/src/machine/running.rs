@@ -18,6 +18,7 @@ use crate::loops::{begin_for, end_for_any, next_for};
 use crate::modifiers::{begin_accept, begin_keep, end_accept, end_keep};
 use crate::outcome::FailureKind;
 use crate::program::{Instruction, Program};
+use crate::record::spans::SpanEvent;
 use crate::record::{Level, LogEvent};
 use crate::supply::word_recorded;
 use crate::tasks::{AfterEmptied, Task, TaskState};
@@ -102,6 +103,7 @@ impl Machine {
                     flow = Unwinder::new(&mut self.core).empty(&mut task, scope, after);
                 }
                 Flow::Finish(outcome) => {
+                    self.core.log_at(&task, 0, || SpanEvent::TaskEnded(None), Level::SPANS);
                     self.outcome = Some(outcome);
                     flow = Flow::Wait(TaskState::Ready);
                 }

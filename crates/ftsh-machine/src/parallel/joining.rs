@@ -16,6 +16,7 @@ use crate::frames::{Frame, FrameKind};
 use crate::invocation::IoTable;
 use crate::items::Items;
 use crate::program::{Address, Loop};
+use crate::record::spans::SpanEvent;
 use crate::record::{Level, LogEvent, LogRecord};
 use crate::tasks::{Task, TaskState};
 use crate::unwind::Unwinder;
@@ -40,7 +41,7 @@ impl Forker<'_> {
             Some(sibling) => Arc::clone(&sibling.inherited),
             None => Arc::new(self.core.child_context(task)),
         };
-        Box::new(Task {
+        let child = Box::new(Task {
             id,
             parent: Some((task.id, index)),
             program: Arc::clone(&task.program),
@@ -62,7 +63,11 @@ impl Forker<'_> {
             progress: None,
             cancellations: Vec::new(),
             locals: Vec::new(),
-        })
+        });
+        // Stages share the scope of their parent, and the group of a `with` is no branch.
+        let is_branch = scope != task.scope && index == 0;
+        self.core.log_at(&child, task.line(), || SpanEvent::TaskBegan { is_branch }, Level::SPANS);
+        child
     }
 
     /// Continues after all children have ended, of which a success leaves no output to report.
@@ -84,9 +89,12 @@ impl Forker<'_> {
         ending: TaskEnding,
         residue: TaskResidue,
     ) -> (Flow, Option<&'static str>) {
-        if self.core.logs(Level::FAILURES) {
-            let record = self.core.record(task, task.line(), LogEvent::RetriesEnded(0));
-            self.core.request(Effect::Log(LogRecord { task: Some(child), ..record }));
+        let ended = SpanEvent::TaskEnded(ending.failure().map(|(kind, _)| kind));
+        for event in [LogEvent::RetriesEnded(0), ended.into()] {
+            if self.core.logs(event.level()) {
+                let record = self.core.record(task, task.line(), event);
+                self.core.request(Effect::Log(LogRecord { task: Some(child), ..record }));
+            }
         }
         let is_root = self.core.remote().is_root(task.id);
         let awaits_cleanup = matches!(task.state, TaskState::AwaitingCleanup);

@@ -18,6 +18,7 @@ use crate::event::{Blame, Returned};
 use crate::frames::{Frame, FrameKind};
 use crate::outcome::FailureKind;
 use crate::packed::{BranchEnd, EndedBranch};
+use crate::record::spans::SpanEvent;
 use crate::record::{AvoidReason, Level, LogEvent};
 use crate::scheduler::Timer;
 use crate::tasks::{Task, TaskState, Tasks};
@@ -49,11 +50,13 @@ impl Dispatcher<'_> {
             Some(parent) => self.packer().pack(parent, &word, (task.id, task.slot)),
             None => return Flow::broken(task, "a branch that nobody waits for"),
         };
-        let branch = match packed {
+        let mut branch = match packed {
             Ok(branch) => branch,
             Err(why) => return Flow::Throw(not_sent(task, engine, &why.to_string())),
         };
         let process = self.core.new_process(task);
+        let trace = self.core.config().trace;
+        branch.config.trace = trace.map(|trace| trace.elsewhere(process, task.id.0));
         let Some(frame) = top_remote(task) else { return Flow::broken(task, NOT_REMOTE) };
         frame.texts = branch.texts.iter().map(|text| Arc::clone(&text.source)).collect();
         frame.node = None;
@@ -103,6 +106,7 @@ impl Dispatcher<'_> {
         ended: EndedBranch,
     ) -> Flow {
         task.attempts += ended.attempts;
+        self.core.log_at(task, task.line(), || SpanEvent::Elsewhere(ended.spans), Level::SPANS);
         let texts = top_remote(task).map(|frame| std::mem::take(&mut frame.texts));
         let mut sources = texts.unwrap_or_default();
         sources.extend(ended.texts);

@@ -18,6 +18,7 @@ use crate::packed::{
 use crate::program::{Address, Definitions, Program};
 use crate::random::Random;
 use crate::record::Level;
+use crate::record::spans::RemoteSpans;
 use crate::tasks::Task;
 use crate::trace::Trace;
 use crate::values::{Suspend, Value};
@@ -88,6 +89,7 @@ impl Packer<'_> {
             deadline: context.deadline,
             passing_input: false,
             on: None,
+            trace: None,
             log_level: Level::NOTHING,
             ..self.core.config().clone()
         };
@@ -148,7 +150,7 @@ impl RemoteRoot {
             (Outcome::Succeeded, _) => BranchEnd::Succeeded,
         };
         let texts = texts.0.into_iter().skip(self.texts.len()).map(|it| it.source).collect();
-        EndedBranch { end, attempts: self.attempts, texts }
+        EndedBranch { end, attempts: self.attempts, texts, spans: RemoteSpans::default() }
     }
 }
 

@@ -21,6 +21,7 @@ use crate::frames::FrameKind;
 use crate::items::Items;
 use crate::outcome::{Failure, TrySummary};
 use crate::program::{BackoffCode, DurationScale, TryCode};
+use crate::record::spans::SpanEvent;
 use crate::record::{LONG_DELAY, Level, LogEvent, LogRecord};
 use crate::scheduler::Timer;
 use crate::tasks::{Task, TaskState};
@@ -119,6 +120,7 @@ impl TryRunner<'_> {
         let until = frame.deadline_timer.as_ref().and(frame.deadline.moment());
         let each = frame.clauses.each.map(|each| now + each);
         let (is_limit, limit) = (frame.code.is_limit, frame.clauses.time);
+        let (id, started, policy) = (frame.id, frame.started, frame.policy());
         // Retries of nested tries do not count as retries of the task.
         if task.tries().filter(|frame| !frame.code.is_limit).count() == 1 {
             task.attempts = task.attempts.max(number);
@@ -132,6 +134,12 @@ impl TryRunner<'_> {
         }
         let event = || LogEvent::Attempt { number, until, each };
         self.core.log_at(task, line, event, Level::STRUCTURES);
+        self.core.log_at(
+            task,
+            line,
+            || SpanEvent::Attempt { id, started, number, policy },
+            Level::SPANS,
+        );
     }
 
     /// Makes an attempt, in its own scope, which owns the attempt's pass through a channel.
@@ -185,7 +193,10 @@ impl TryRunner<'_> {
             return Unwinder::new(self.core).limit_failed(task, thrown);
         }
         frame.futile.record(&thrown.failure);
-        let verdict = frame.verdict(now, thrown.retry);
+        let (verdict, line) = (frame.verdict(now, thrown.retry), frame.code.line);
+        let (id, failure) = (frame.id, thrown.failure.kind);
+        self.core.log_at(task, line, || SpanEvent::AttemptFailed { id, failure }, Level::SPANS);
+        let Some(frame) = task.top_try() else { return Flow::broken(task, TryFrame::MISSING) };
         if verdict == Verdict::Leave {
             if let Some(buffer) = frame.held.take() {
                 task.scope = frame.outer_scope;
@@ -353,6 +364,11 @@ impl TryFrame {
     pub(crate) fn last_attempt(&self) -> Option<LastAttempt> {
         let last = LastAttempt { number: self.attempt, started: self.started };
         (!self.code.is_limit && self.attempt > 0).then_some(last)
+    }
+
+    /// Returns the name of the policy of the delays.
+    fn policy(&self) -> &'static str {
+        if self.clauses.every.is_some() { "every" } else { self.backoff.kind().name() }
     }
 
     /// Returns the number of attempts and the duration up to now, for a failure that ends the

@@ -18,6 +18,7 @@ use crate::endings::{Continuation, Logged, Retry, TaskEnding, Thrown};
 use crate::frames::{Frame, FrameKind};
 use crate::grouped_output::GroupedOutput;
 use crate::outcome::{Failure, KindAndCode, Outcome};
+use crate::record::spans::SpanEvent;
 use crate::record::{Level, LogEvent};
 use crate::scheduler::Timer;
 use crate::tasks::{AfterEmptied, Cancellation, Task, TaskState};
@@ -353,6 +354,8 @@ impl Unwinder<'_> {
             if let Some(mut child) = self.core.parts().tasks.take(child) {
                 self.log_canceled(&child);
                 let failure = child.cut_short(why);
+                let ended = || SpanEvent::TaskEnded(failure.map(|(kind, _)| kind));
+                self.core.log_at(&child, child.line(), ended, Level::SPANS);
                 self.drop_structures(&mut child, 0, why);
                 self.core.branch_ended(task, (child.id, child.attempts), failure);
             }

@@ -11,6 +11,7 @@ use crate::endings::{Continuation, EndedTry, Logged, Retry, Thrown};
 use crate::frames::{Frame, FrameKind};
 use crate::outcome::{Failure, FailureKind};
 use crate::program::TryCode;
+use crate::record::spans::SpanEvent;
 use crate::record::{Level, LogEvent, LogRecord};
 use crate::tasks::Task;
 
@@ -68,6 +69,9 @@ impl Unwinder<'_> {
             };
             LogRecord { level, uncaught, ..self.core.record(task, line, event) }
         });
+        let kind = thrown.failure.kind;
+        let ended = || SpanEvent::TryEnded { id: frame.id, failure: Some(kind) };
+        self.core.log_at(task, line, ended, Level::SPANS);
         let held = frame.held.take();
         let last = frame.last_attempt();
         let ended = EndedTry { code: frame.code, last, record, thrown };

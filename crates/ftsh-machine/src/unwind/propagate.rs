@@ -16,6 +16,7 @@ use crate::loops::next_item;
 use crate::modifiers::{accept_failure, leave_keep};
 use crate::outcome::{BranchResults, Failure, FailureKind, Outcome};
 use crate::program::Instruction;
+use crate::record::spans::SpanEvent;
 use crate::record::{Level, LogEvent, LogRecord};
 use crate::supply::{leave_words, record_word};
 use crate::tasks::{AfterEmptied, Task, TaskState, Tasks};
@@ -27,6 +28,14 @@ impl Unwinder<'_> {
     /// Leaves structures up to the one that contains the failure.
     pub(crate) fn throw(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
         let in_probe = self.core.tasks().is_answer(task, &thrown);
+        if in_probe && thrown.failure.kind == FailureKind::Exit {
+            self.core.log_at(
+                task,
+                task.line(),
+                || SpanEvent::Answered(thrown.failure.code),
+                Level::SPANS,
+            );
+        }
         if !in_probe && thrown.logged == Logged::Not {
             name_both(self.core.tasks(), task, &mut thrown);
             let forgiven = thrown.retry == Retry::BrokenPipe;
@@ -107,6 +116,9 @@ impl Unwinder<'_> {
                 Committer::new(self.core).roll_back(task, *transaction);
             }
             FrameKind::Try(frame) => {
+                let failure = (!succeeded).then_some(FailureKind::Canceled);
+                let ended = || SpanEvent::TryEnded { id: frame.id, failure };
+                self.core.log_at(task, frame.code.line, ended, Level::SPANS);
                 if frame.attempt > 1 {
                     let depth = task.frames.len() + 1;
                     self.core.log(task, || LogEvent::RetriesEnded(depth), Level::FAILURES);

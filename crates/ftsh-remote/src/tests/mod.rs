@@ -14,6 +14,7 @@ use super::{
 };
 use ftsh_machine::outcome::Retry;
 use ftsh_machine::packed::{BranchEnd, EndedBranch, PackedFailure, PackedValue, PackedVariable};
+use ftsh_machine::record::spans::RemoteSpans;
 use ftsh_machine::{Failure, FailureKind, Machine};
 use ftsh_syntax::Source;
 
@@ -35,6 +36,7 @@ fn record(message: &str) -> BranchRecord {
             end: BranchEnd::Failed { failure: vec![failure], again: Retry::Never },
             attempts: 7,
             texts: vec![Arc::new(Source::new("lib", "a\nb\nfail\n"))],
+            spans: RemoteSpans { finished: vec!["{}".into()], dropped: 1 },
         },
         node: "n1".into(),
         began: Duration::from_secs(1_700_000_000),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
-use super::policies::PolicyState;
+use super::policies::{PolicyKind, PolicyState};
 use super::policy::Policy;
 
 /// Delays of one `try`, in order.
@@ -19,6 +19,11 @@ impl Backoff {
     pub fn new(policy: Policy) -> Self {
         let state = policy.start();
         Self { policy, state }
+    }
+
+    /// Returns the kind of the policy.
+    pub fn kind(&self) -> PolicyKind {
+        self.policy.kind
     }
 
     /// Returns the next delay. `elapsed` is the time since the first failure.
