@@ -183,6 +183,13 @@ fn a_carrier_that_stays_is_ended() {
 }
 
 #[test]
+fn a_limit_ends_a_carrier_that_prints_after_the_report() {
+    let text = "try for 2 seconds or 1 time\nforall x in a on fake drips\ntrue\nend\nend";
+    let run = script(text).failure(124);
+    nothing_left(&run);
+}
+
+#[test]
 fn a_job_that_cannot_be_canceled_is_named() {
     let run = script("forall x in a on fake 'refuse-request cancel-fails'\ntrue\nend")
         .options(["-l", "10"])
