@@ -69,6 +69,8 @@ struct Begun {
     node: String,
     /// Time of the last grant.
     granted: Time,
+    /// Time of the last request, on the node's clock.
+    asked: Duration,
     listener: Listener,
     record: Option<BranchRecord>,
     /// Reason for the end of the connection, if the connection has ended.
@@ -218,8 +220,8 @@ impl Head {
         };
         for piece in begun.listener.push(bytes) {
             match piece {
-                // Output after the record does not belong to the branch.
-                Piece::Printed(_) if begun.record.is_some() => {}
+                // Nothing after the record belongs to the branch.
+                _ if begun.record.is_some() => {}
                 Piece::Printed(bytes) => {
                     self.outputs.push_back(HeadOutput::Printed(Stream::Errors, bytes));
                 }
@@ -228,20 +230,18 @@ impl Head {
                     self.outputs.push_back(HeadOutput::Recorded);
                 }
                 Piece::Line(NodeLine::TooLate) => {
-                    let Some(lease) = begun.record.is_none().then_some(self.lease) else {
-                        continue;
-                    };
                     let why = format!(
                         "the way there and back takes longer than the lease of {} s: `--lease` makes that longer",
-                        lease.as_secs()
+                        self.lease.as_secs()
                     );
                     let node = Some(begun.node.clone());
                     return self.over(Returned::NotBegun { node, why, blame: Blame::Node });
                 }
-                Piece::Line(NodeLine::Request(_))
-                    if begun.record.is_some() || begun.closed.is_some() => {}
+                // A repeated request says nothing of the node's present state.
+                Piece::Line(NodeLine::Request(asked))
+                    if begun.closed.is_some() || asked <= begun.asked => {}
                 Piece::Line(NodeLine::Request(asked)) => {
-                    begun.granted = now;
+                    (begun.granted, begun.asked) = (now, asked);
                     match frame(&ToNode::Lease(asked)) {
                         Ok(bytes) => self.outputs.push_back(HeadOutput::Write(bytes)),
                         Err(error) => return self.closed(&error.to_string(), Blame::Request),
@@ -407,6 +407,7 @@ impl Head {
         self.phase = HeadPhase::Begun(Box::new(Begun {
             node,
             granted: now,
+            asked: Duration::ZERO,
             listener: Listener::new(&self.nonce),
             record: None,
             closed: None,

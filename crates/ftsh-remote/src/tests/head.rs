@@ -276,6 +276,22 @@ fn a_branch_started_too_late_has_not_begun() {
 }
 
 #[test]
+fn repeated_lines_of_a_node_have_no_effect() {
+    let mut head = begun();
+    head.on_stderr(at(30), &request(7));
+    assert_eq!(outputs(&mut head).len(), 1);
+    let due = head.next_timeout();
+    head.on_stderr(at(90), &[request(7), request(6)].concat());
+    assert_eq!((outputs(&mut head), head.next_timeout()), (Vec::new(), due));
+    let line = line(record("end"));
+    head.on_stderr(at(91), line.as_bytes());
+    assert_eq!(outputs(&mut head), [HeadOutput::Recorded]);
+    let late = NodeLine::TooLate.encode(&nonce());
+    head.on_stderr(at(92), [line.as_bytes(), late.as_bytes()].concat().as_slice());
+    assert_eq!(outputs(&mut head), []);
+}
+
+#[test]
 fn a_record_counts_although_the_connection_stays() {
     let mut head = begun();
     head.on_stderr(at(20), line(record("end")).as_bytes());
