@@ -5,13 +5,14 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use ftsh_machine::FailureKind;
 use ftsh_machine::outcome::Retry;
 use ftsh_machine::packed::BranchEnd;
 use ftsh_remote::{
-    Branch, ERRORS_MARK, Frames, Go, Hello, Identity, Listener, NodeLine, OPENING, Piece, ToHead,
+    Branch, ERRORS_MARK, Frames, Hello, Identity, Listener, NodeLine, OPENING, Piece, ToHead,
     ToNode, frame,
 };
 use ftsh_syntax::Source;
@@ -19,16 +20,23 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::branches::{NONCE, NodeOutput, identity, messages, node_output, packed};
+use crate::support::branches::{
+    self, LEASE, NONCE, NodeOutput, go, identity, node_output, offer, packed, ready,
+};
 use crate::support::run::{Running, command};
 use crate::support::slurm::wait;
 use crate::support::{FTSH, Ftsh, WAYS};
 
-/// A node that is told all at once to run the first branch of a script.
+/// A node that is told to run the first branch of a script.
 fn node(script: &str) -> Ftsh {
-    let node = Ftsh::new().arg("--branch");
+    waited(script, Duration::ZERO, LEASE)
+}
+
+/// A node as [`node`], with a branch that has waited.
+fn waited(script: &str, waited: Duration, lease: Duration) -> Ftsh {
+    let node = Ftsh::new();
     let packed = packed(script, node.directory.path()).swap_remove(0);
-    node.stdin(messages(packed, Duration::ZERO).concat()).stdin_stays_open()
+    branches::node(node, packed, waited, lease)
 }
 
 fn run(script: &str) -> NodeOutput {
@@ -46,7 +54,8 @@ fn a_branch_has_its_effect_and_its_record() {
     let finished = node.run();
     finished.nothing_left().expect_code(0);
     let heard = node_output(&finished);
-    let [ToHead::Hello(Hello { identity: theirs, node }), ToHead::Ready] = &heard.said[..] else {
+    let [ToHead::Hello(Hello { identity: theirs, node }), ToHead::Ready(_)] = &heard.said[..]
+    else {
         panic!("{:?}", heard.said)
     };
     assert_eq!((theirs, heard.printed.as_str()), (&identity(), "hello one 5\n"));
@@ -101,12 +110,7 @@ fn what_was_caught_travels() {
 #[test]
 fn a_limit_travels_as_time_left() {
     let script = "try for 100 seconds\n sleep 40\n forall x in a\n echo $remaining\n end\nend";
-    let waited = |seconds| {
-        let node = Ftsh::new().arg("--branch");
-        let packed = packed(script, node.directory.path()).swap_remove(0);
-        let messages = messages(packed, Duration::from_secs(seconds));
-        node_output(&node.stdin(messages.concat()).stdin_stays_open().run())
-    };
+    let waited = |seconds| node_output(&waited(script, Duration::from_secs(seconds), LEASE).run());
     let left = |heard: &NodeOutput| heard.printed.trim().parse::<u64>().expect("seconds");
     assert!((50..=60).contains(&left(&waited(0))), "{}", waited(0).printed);
     assert!((40..=50).contains(&left(&waited(10))), "{}", waited(10).printed);
@@ -188,23 +192,35 @@ fn nothing_begins_before_go() {
     let script = "forall x in a; echo begun > begun; end";
     let node = Ftsh::new().arg("--branch");
     let packed = packed(script, node.directory.path()).swap_remove(0);
-    let finished = node.stdin(&messages(packed, Duration::ZERO)[0]).run();
+    let finished = node.stdin(offer(packed)).run();
     finished.nothing_left().expect_code(0);
     let heard = node_output(&finished);
-    assert!(matches!(&heard.said[..], [ToHead::Hello(_), ToHead::Ready]), "{:?}", heard.said);
+    assert!(matches!(&heard.said[..], [ToHead::Hello(_), ToHead::Ready(_)]), "{:?}", heard.said);
     assert!(heard.record.is_none() && heard.errors.is_empty());
     assert!(!finished.directory.path().join("begun").exists());
 }
 
+/// An engine that starts a job twice may repeat the whole input for the second start.
+#[test]
+fn a_start_with_the_input_of_another_start_does_nothing() {
+    let script = "forall x in a; echo begun >> begun; sleep 600; end";
+    let mut first = begun(node(script));
+    let packed = packed(script, first.directory()).swap_remove(0);
+    let start = ready(&first.output()).expect("it has begun");
+    let input = [offer(packed), go(start, Duration::ZERO, LEASE)].concat();
+    let second = Ftsh::new().arg("--branch").stdin(input).stdin_stays_open().run();
+    second.nothing_left().expect_code(0);
+    assert_eq!(second.errors(), ERRORS_MARK);
+    first.close_input();
+    let first = first.wait();
+    first.nothing_left();
+    assert_eq!(first.read("begun"), "begun\n");
+}
+
 #[test]
 fn a_word_that_comes_too_late_is_answered() {
-    let node = Ftsh::new().arg("--branch");
     let script = "forall x in a; echo begun > begun; end";
-    let packed = packed(script, node.directory.path()).swap_remove(0);
-    let [branch, _] = messages(packed, Duration::ZERO);
-    let go = ToNode::Go(Go { nonce: NONCE, waited: Duration::ZERO, lease: Duration::ZERO });
-    let go = frame(&go).expect("short");
-    let finished = node.stdin([branch, go].concat()).run();
+    let finished = waited(script, Duration::ZERO, Duration::ZERO).run();
     finished.nothing_left().expect_code(0);
     let errors = finished.errors();
     assert_eq!(errors.trim_start_matches(ERRORS_MARK), NodeLine::TooLate.encode(&NONCE));
@@ -265,14 +281,14 @@ fn a_node_talks_through_pipes() {
         assert!(read > 0, "it ended");
         frames.push(&bytes[..read]);
     };
-    let [branch, go] = messages(packed(script, directory.path()).swap_remove(0), Duration::ZERO);
+    let branch = offer(packed(script, directory.path()).swap_remove(0));
     // The node says nothing before the first byte.
     let (opening, branch) = branch.split_at(1);
     to.write_all(opening).expect("it reads");
     assert!(matches!(next(&mut from), ToHead::Hello(_)));
     to.write_all(branch).expect("it reads");
-    assert_eq!(next(&mut from), ToHead::Ready);
-    to.write_all(&go).expect("it reads");
+    let ToHead::Ready(start) = next(&mut from) else { panic!("it is not ready") };
+    to.write_all(&go(start, Duration::ZERO, LEASE)).expect("it reads");
     let mut first = [0; 6];
     from.read_exact(&mut first).expect("what is printed");
     assert_eq!(&first, b"first\n");
@@ -299,14 +315,24 @@ fn a_record_that_nobody_reads_does_not_outlast_a_signal() {
     let mut node = command(FTSH)
         .arg("--branch")
         .stdin(Stdio::piped())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(full)
         .spawn()
         .expect("a node");
     let script = "forall x in a; echo done > done; end";
-    let said = messages(packed(script, directory.path()).swap_remove(0), Duration::ZERO);
-    let mut to = node.stdin.take().expect("a pipe");
-    to.write_all(&said.concat()).expect("it reads");
+    let (mut to, mut from) =
+        (node.stdin.take().expect("a pipe"), node.stdout.take().expect("a pipe"));
+    let offer = offer(packed(script, directory.path()).swap_remove(0));
+    to.write_all(&offer).expect("it reads");
+    let (mut said, mut byte) = (Vec::new(), [0]);
+    let start = loop {
+        from.read_exact(&mut byte).expect("more");
+        said.extend(byte);
+        if let Some(start) = ready(&said) {
+            break start;
+        }
+    };
+    to.write_all(&go(start, Duration::ZERO, LEASE)).expect("it reads");
     wait("the branch isn't done", || directory.path().join("done").exists());
     let pid = Pid::from_raw(node.id() as i32);
     // The first ones may come before the record is written.
@@ -328,13 +354,13 @@ fn many_nodes_run_at_once() {
     let nodes: Vec<_> = packed(script, Path::new("/"))
         .into_iter()
         .map(|packed| {
-            let node = Ftsh::new().arg("--branch");
-            node.stdin(messages(packed, Duration::ZERO).concat()).stdin_stays_open().start()
+            let node = branches::node(Ftsh::new(), packed, Duration::ZERO, LEASE);
+            thread::spawn(|| node.start().wait())
         })
         .collect();
     assert_eq!(nodes.len(), 50);
     for (index, node) in nodes.into_iter().enumerate() {
-        let finished = node.wait();
+        let finished = node.join().expect("a run");
         finished.nothing_left();
         let heard = node_output(&finished);
         assert_eq!(heard.printed, format!("{}\n", index + 1), "{}", finished.story());

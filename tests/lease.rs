@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::branches::{LEASE, NONCE, leased, node_output, packed_with_kill_timeout};
+use crate::support::branches::{self, LEASE, NONCE, node_output, packed_with_kill_timeout};
 use crate::support::run::Running;
 use crate::support::{Ftsh, WAYS};
 
@@ -31,9 +31,9 @@ const STUBBORN: &str = "forall x in a\n sh -c \"trap '' TERM; (setsid sleep 600 
 
 /// Creates a node whose head grants a lease of this length.
 fn node(script: &str, lease: Duration, grace: Duration) -> Ftsh {
-    let node = Ftsh::new().arg("--branch");
+    let node = Ftsh::new();
     let packed = packed_with_kill_timeout(script, node.directory.path(), grace).swap_remove(0);
-    node.stdin(leased(packed, Duration::ZERO, lease).concat()).stdin_stays_open()
+    branches::node(node, packed, Duration::ZERO, lease)
 }
 
 fn begun(node: Ftsh) -> Running {

@@ -24,7 +24,7 @@ use ftsh_process as process;
 use ftsh_process::non_blocking_writer;
 use ftsh_remote::{
     BadFrame, Branch, BranchRecord, ERRORS_MARK, Frames, Go, Hello, Identity, Lease, NodeLine,
-    OPENING, ToHead, ToNode, frame, merge,
+    Nonce, OPENING, ToHead, ToNode, frame, merge,
 };
 use ftsh_sys::os_error::plain;
 
@@ -76,9 +76,13 @@ pub(super) fn serve() -> Result<Outcome> {
         Some(_) => return refuse("the head started a branch without sending one"),
     };
     let ready = process::since_boot();
-    send(&ToHead::Ready)?;
+    let start = process::random().and_then(|one| Ok(Nonce::new([one, process::random()?])));
+    let start = start.map_err(|error| anyhow!("can't get a random number: {}", plain(&error)))?;
+    send(&ToHead::Ready(start))?;
     match receive(&mut frames)? {
         None => Ok(Outcome::Succeeded),
+        // A repeated message for another start of the job, which has perhaps begun.
+        Some(ToNode::Go(go)) if go.start != start => Ok(Outcome::Succeeded),
         Some(ToNode::Go(go)) => {
             let lease = Lease::new(&go, frames, prepared.kill_timeout, ready);
             if lease.has_passed(process::since_boot()) {

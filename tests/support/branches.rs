@@ -14,8 +14,8 @@ use ftsh_remote::{
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
 
-use super::FTSH;
-use super::run::Finished;
+use super::run::{Finished, Running};
+use super::{FTSH, Ftsh};
 
 /// Nonce of the records.
 pub(crate) const NONCE: Nonce = Nonce([9; 16]);
@@ -57,18 +57,44 @@ pub(crate) fn packed_with_kill_timeout(
     packed
 }
 
-/// Returns the messages of a head: the branch, and the order to begin.
-pub(crate) fn messages(packed: PackedBranch, waited: Duration) -> [Vec<u8>; 2] {
-    leased(packed, waited, LEASE)
+/// Returns the first message of a head, with the branch.
+pub(crate) fn offer(packed: PackedBranch) -> Vec<u8> {
+    let branch = Branch { identity: identity(), packed, child_env: Vec::new() };
+    let mut offer = frame(&ToNode::Branch(Box::new(branch))).expect("short");
+    offer.insert(0, OPENING);
+    offer
 }
 
-/// Returns the messages of a head as [`messages`], with this lease.
-pub(crate) fn leased(packed: PackedBranch, waited: Duration, lease: Duration) -> [Vec<u8>; 2] {
-    let branch = Branch { identity: identity(), packed, child_env: Vec::new() };
-    let message = |message| frame(&message).expect("short");
-    let mut branch = message(ToNode::Branch(Box::new(branch)));
-    branch.insert(0, OPENING);
-    [branch, message(ToNode::Go(Go { nonce: NONCE, waited, lease }))]
+/// Returns the message of a head that begins the branch on the start of a node that is ready.
+pub(crate) fn go(start: Nonce, waited: Duration, lease: Duration) -> Vec<u8> {
+    frame(&ToNode::Go(Go { nonce: NONCE, start, waited, lease })).expect("short")
+}
+
+/// Makes a run a node that begins a branch as soon as it is ready.
+pub(crate) fn node(run: Ftsh, packed: PackedBranch, waited: Duration, lease: Duration) -> Ftsh {
+    let mut node = run.arg("--branch").stdin(offer(packed)).stdin_stays_open();
+    node.go = Some((waited, lease));
+    node
+}
+
+/// Begins the branch of a node.
+pub(super) fn begin(running: &mut Running, (waited, lease): (Duration, Duration)) {
+    let mut start = None;
+    running.until("a node that is ready", |run| {
+        start = ready(&run.output());
+        start.is_some()
+    });
+    running.write(&go(start.expect("it is ready"), waited, lease));
+}
+
+/// Returns the nonce of a start that is ready, from its output.
+pub(crate) fn ready(output: &[u8]) -> Option<Nonce> {
+    let mut frames = Frames::default();
+    frames.push(output);
+    std::iter::from_fn(|| frames.message().expect("whole")).find_map(|message| match message {
+        ToHead::Ready(start) => Some(start),
+        ToHead::Hello(_) | ToHead::Refused(_) => None,
+    })
 }
 
 /// Messages of a node, output of its branch, and the record.
@@ -84,7 +110,7 @@ pub(crate) fn node_output(finished: &Finished) -> NodeOutput {
     let mut frames = Frames::default();
     frames.push(&finished.stdout);
     let mut said = Vec::new();
-    while !matches!(said.last(), Some(ToHead::Ready | ToHead::Refused(_)))
+    while !matches!(said.last(), Some(ToHead::Ready(_) | ToHead::Refused(_)))
         && let Some(message) = frames.message().expect("whole")
     {
         said.push(message);

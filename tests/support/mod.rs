@@ -51,6 +51,8 @@ pub(crate) struct Ftsh {
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) stdin: Option<Vec<u8>>,
     pub(crate) stays_open: bool,
+    /// Time waited and lease of a branch that begins when this node is ready.
+    pub(crate) go: Option<(Duration, Duration)>,
     pub(crate) limit: Duration,
     pub(crate) ignored: Option<Signal>,
     pub(crate) blocked: SigSet,
@@ -79,6 +81,7 @@ impl Ftsh {
             environment: Vec::new(),
             stdin: None,
             stays_open: false,
+            go: None,
             limit: Duration::from_secs(60),
             ignored: None,
             blocked: SigSet::empty(),
@@ -269,7 +272,12 @@ impl Ftsh {
 
     /// Starts the shell.
     pub(crate) fn start(self) -> Running {
-        Running::new(self)
+        let go = self.go;
+        let mut running = Running::new(self);
+        if let Some(go) = go {
+            branches::begin(&mut running, go);
+        }
+        running
     }
 
     /// Runs the shell to its end, with any status. Only the expected output and time are checked.

@@ -234,9 +234,14 @@ impl Running {
         String::from_utf8_lossy(&read(&self.stderr)).into_owned()
     }
 
+    /// Returns the standard output so far.
+    pub(crate) fn output(&self) -> Vec<u8> {
+        read(&self.stdout)
+    }
+
     /// Returns true if there is standard output.
     pub(crate) fn has_output(&self) -> bool {
-        !read(&self.stdout).is_empty()
+        !self.output().is_empty()
     }
 
     /// Waits until `condition` holds. Fails the test after the limit of the run, or if the shell

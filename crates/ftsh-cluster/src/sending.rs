@@ -277,8 +277,7 @@ impl ClusterDriver {
         let first_key = ids.first_key();
         let (connection, theirs) = Connection::open(&mut self.inner, first_key, is_carrier)?;
         self.inner.add_table(ids.engine_io(), theirs)?;
-        let [one, other] = [process::random()?, process::random()?];
-        let nonce = Nonce((u128::from(one) << 64 | u128::from(other)).to_ne_bytes());
+        let nonce = Nonce::new([process::random()?, process::random()?]);
         Ok((connection, Head::new(branch, nonce, self.config.lease, self.inner.now())))
     }
 }

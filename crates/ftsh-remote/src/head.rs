@@ -353,7 +353,7 @@ impl Head {
             match (message, self.node()) {
                 (Ok(None), _) => return,
                 (Ok(Some(ToHead::Hello(hello))), None) => self.on_hello(now, hello),
-                (Ok(Some(ToHead::Ready)), Some(_)) => self.begin(now),
+                (Ok(Some(ToHead::Ready(start))), Some(_)) => self.begin(now, start),
                 (Ok(Some(ToHead::Refused(why))), _) => self.return_not_begun(&why, Blame::Node),
                 (Ok(Some(_)) | Err(_), _) => {
                     let why = "the shell there says what this one doesn't understand: it may be \
@@ -391,14 +391,14 @@ impl Head {
         }
     }
 
-    fn begin(&mut self, now: Time) {
+    fn begin(&mut self, now: Time, start: Nonce) {
         let HeadPhase::Offered { frames, node, .. } =
             std::mem::replace(&mut self.phase, HeadPhase::Over)
         else {
             return;
         };
         let (nonce, lease, waited) = (self.nonce, self.lease, now - self.packed);
-        let go = match frame(&ToNode::Go(Go { nonce, waited, lease })) {
+        let go = match frame(&ToNode::Go(Go { nonce, start, waited, lease })) {
             Ok(go) => go,
             Err(error) => return self.return_not_begun(&error.to_string(), Blame::Request),
         };

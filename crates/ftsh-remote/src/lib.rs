@@ -9,10 +9,12 @@
 //! 2. The node sends [`ERRORS_MARK`] on its standard error, and [`ToHead::Hello`] on its standard
 //!    output, with the program's identity and the node's name.
 //! 3. The head sends [`ToNode::Branch`] on the node's standard input. If the node can run the
-//!    branch, the node sends [`ToHead::Ready`]. Otherwise the node sends [`ToHead::Refused`] and
-//!    exits.
-//! 4. The head sends [`ToNode::Go`], with a [`Nonce`]. Until then nothing has begun. If the node's
-//!    standard input ends before, the node exits without a message.
+//!    branch, the node sends [`ToHead::Ready`] with a [`Nonce`] of its own. Otherwise the node sends
+//!    [`ToHead::Refused`] and exits.
+//! 4. The head sends [`ToNode::Go`], with the nonce of the record, and the node's nonce. Until then
+//!    nothing has begun. If the node's standard input ends before, the node exits without a message.
+//!    So does a second start of the job by an engine that repeats the input: *go* repeats the nonce
+//!    of the first start.
 //! 5. The branch begins. From then on, the node's standard output and standard error carry the
 //!    output of the branch. Last on standard error is a [`BranchRecord`] with the nonce and the result.
 //!    The node writes the record when no process of the branch is left.
@@ -107,8 +109,8 @@ pub enum ToNode {
 pub enum ToHead {
     /// Greeting of the node.
     Hello(Hello),
-    /// The node can run the branch.
-    Ready,
+    /// The node can run the branch. The nonce is new for each start of the program.
+    Ready(Nonce),
     /// The node cannot run the branch, for the given reason.
     Refused(String),
 }
@@ -138,6 +140,8 @@ pub struct Hello {
 pub struct Go {
     /// Nonce of the record. No command of the branch can read the nonce.
     pub nonce: Nonce,
+    /// Nonce of the start that was ready, and the only start that may begin.
+    pub start: Nonce,
     /// Time since the branch was packed. Limits around the branch continue meanwhile.
     pub waited: Duration,
     /// Length of the lease.

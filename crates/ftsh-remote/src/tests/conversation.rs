@@ -323,7 +323,8 @@ impl World {
                         None => return,
                         Some(ToNode::Branch(_)) => {
                             self.asked = now;
-                            self.node_says(&frame(&ToHead::Ready).expect("short"), News::Output);
+                            let ready = frame(&ToHead::Ready(nonce())).expect("short");
+                            self.node_says(&ready, News::Output);
                         }
                         Some(ToNode::Go(go)) => {
                             let returned = self.returned.as_ref().map(|(_, returned)| returned);

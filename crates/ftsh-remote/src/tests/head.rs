@@ -13,6 +13,8 @@ use ftsh_machine::event::{Blame, Returned};
 
 const LEASE: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(30);
+/// Nonce of the node's start.
+const START: Nonce = Nonce([3; 16]);
 /// Lease and kill timeout, a fifth of both, and a second.
 const GONE: Duration = Duration::from_secs(109);
 
@@ -42,7 +44,7 @@ fn hello() -> Vec<u8> {
 fn begun() -> Head {
     let mut head = head();
     head.on_stdout(at(9), &hello());
-    head.on_stdout(at(10), &says(&ToHead::Ready));
+    head.on_stdout(at(10), &says(&ToHead::Ready(START)));
     outputs(&mut head);
     assert!(head.has_begun());
     head
@@ -77,11 +79,12 @@ fn a_branch_begins_runs_and_ends() {
     head.on_stdout(at(9), &[b"Welcome!\n", &hello()[..]].concat());
     let [offer] = &outputs(&mut head)[..] else { panic!("not one message") };
     assert_eq!(written(offer), ToNode::Branch(Box::new(branch())));
-    head.on_stdout(at(10), &[&says(&ToHead::Ready)[..], b"first\n"].concat());
+    head.on_stdout(at(10), &[&says(&ToHead::Ready(START))[..], b"first\n"].concat());
     let [placed, go, first] = &outputs(&mut head)[..] else { panic!("not three things") };
     assert_eq!(placed, &HeadOutput::Placed("n1".into()));
     let ToNode::Go(go) = written(go) else { panic!("{go:?}") };
-    assert_eq!((go.nonce, go.waited, go.lease), (nonce(), Duration::from_secs(10), LEASE));
+    assert_eq!((go.nonce, go.start), (nonce(), START));
+    assert_eq!((go.waited, go.lease), (Duration::from_secs(10), LEASE));
     assert_eq!(first, &HeadOutput::Printed(Stream::Output, b"first\n".into()));
     assert_eq!(head.next_timeout(), at(10) + GONE);
     // The answer repeats the time of the request, and the request is not printed.
@@ -221,7 +224,7 @@ fn a_later_version_is_found_out_at_once() {
     later[6] = b'3';
     let mut damaged = sent.clone();
     *damaged.last_mut().expect("it holds something") ^= 1;
-    for bytes in [later, damaged, says(&ToHead::Ready)] {
+    for bytes in [later, damaged, says(&ToHead::Ready(START))] {
         let mut head = head();
         for byte in bytes {
             head.on_stdout(at(1), &[byte]);

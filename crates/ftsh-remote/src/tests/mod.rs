@@ -144,7 +144,7 @@ proptest! {
         pieces in proptest::collection::vec(1_usize..30, 1..9),
     ) {
         let (waited, lease) = (Duration::from_nanos(waited.into()), Duration::from_secs(60));
-        let go = ToNode::Go(Go { nonce: nonce(), waited, lease });
+        let go = ToNode::Go(Go { nonce: nonce(), start: nonce(), waited, lease });
         let sent = frame(&go).expect("short");
         let bytes = [&noise[..], &sent, &sent].concat();
         let mut frames = Frames::<ToNode>::default();

@@ -168,7 +168,7 @@ impl There {
                 match self.prepare(*branch, here.shown()) {
                     Ok(prepared) => {
                         self.phase = BranchPhase::Ready(Box::new(prepared));
-                        self.send(&ToHead::Ready);
+                        self.send(&ToHead::Ready(Nonce([0; 16])));
                     }
                     Err(why) => {
                         self.send(&ToHead::Refused(why));
