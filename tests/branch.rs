@@ -297,7 +297,7 @@ fn a_node_talks_through_pipes() {
     from.read_to_string(&mut rest).expect("the end");
     node.stderr.take().expect("a pipe").read_to_end(&mut errors).expect("the end");
     assert!(node.wait().expect("it ends").success());
-    assert_eq!(rest, "second\n");
+    assert_eq!(rest, format!("second\n{}", NodeLine::OutputEnded.encode(&NONCE)));
     let errors = errors.strip_prefix(ERRORS_MARK.as_bytes()).expect("the mark");
     let pieces = Listener::new(&NONCE).push(errors);
     let [Piece::Line(NodeLine::Record(record))] = &pieces[..] else { panic!("{pieces:?}") };

@@ -224,6 +224,7 @@ fn run(prepared: PreparedBranch, go: &Go, node: String, lease: Lease) -> Result<
         let Some(ended) = machine.branch_ended_with() else { return Ok(outcome) };
         let record = BranchRecord { ended, node, began, elapsed: clock.elapsed() };
         let record = NodeLine::Record(Box::new(record)).encode(&nonce);
+        non_blocking_writer::standard_output().print(&NodeLine::OutputEnded.encode(&nonce));
         non_blocking_writer::standard_error().print(&record);
         let outcome = driver.flush_on_exit(outcome);
         if !non_blocking_writer::is_quiet() {

@@ -123,16 +123,13 @@ pub(crate) fn node_output(finished: &Finished) -> NodeOutput {
         match piece {
             Piece::Printed(bytes) => errors.extend(bytes),
             Piece::Line(NodeLine::Record(found)) => record = Some(*found),
-            Piece::Line(NodeLine::Request(_) | NodeLine::TooLate) => {}
+            Piece::Line(_) => {}
         }
     }
     errors.extend(listener.end());
-    NodeOutput {
-        said,
-        printed: String::from_utf8_lossy(&frames.into_rest()).into(),
-        errors: String::from_utf8_lossy(&errors).into(),
-        record,
-    }
+    let end = NodeLine::OutputEnded.encode(&NONCE);
+    let printed = String::from_utf8_lossy(&frames.into_rest()).replace(&end, "");
+    NodeOutput { said, printed, errors: String::from_utf8_lossy(&errors).into(), record }
 }
 
 impl NodeOutput {

@@ -71,7 +71,10 @@ struct Begun {
     granted: Time,
     /// Time of the last request, on the node's clock.
     asked: Duration,
-    listener: Listener,
+    /// Decoders of standard output and standard error.
+    listeners: [Listener; 2],
+    /// True once all of the standard output has arrived.
+    has_output: bool,
     record: Option<BranchRecord>,
     /// Reason for the end of the connection, if the connection has ended.
     closed: Option<String>,
@@ -207,7 +210,19 @@ impl Head {
                 }
                 self.read_messages(now);
             }
-            HeadPhase::Begun(_) => self.print(Stream::Output, bytes.to_vec()),
+            HeadPhase::Begun(begun) => {
+                for piece in begun.listeners[0].push(bytes) {
+                    match piece {
+                        // Nothing after the end of the output belongs to the branch.
+                        _ if begun.has_output => {}
+                        Piece::Printed(bytes) => {
+                            self.outputs.push_back(HeadOutput::Printed(Stream::Output, bytes));
+                        }
+                        Piece::Line(line) => begun.has_output = line == NodeLine::OutputEnded,
+                    }
+                }
+                self.conclude();
+            }
             HeadPhase::Over => {}
         }
     }
@@ -218,7 +233,7 @@ impl Head {
         let HeadPhase::Begun(begun) = &mut self.phase else {
             return self.on_preamble(now, bytes);
         };
-        for piece in begun.listener.push(bytes) {
+        for piece in begun.listeners[1].push(bytes) {
             match piece {
                 // Nothing after the record belongs to the branch.
                 _ if begun.record.is_some() => {}
@@ -237,6 +252,7 @@ impl Head {
                     let node = Some(begun.node.clone());
                     return self.over(Returned::NotBegun { node, why, blame: Blame::Node });
                 }
+                Piece::Line(NodeLine::OutputEnded) => {}
                 // A repeated request says nothing of the node's present state.
                 Piece::Line(NodeLine::Request(asked))
                     if begun.closed.is_some() || asked <= begun.asked => {}
@@ -273,7 +289,7 @@ impl Head {
                 self.return_not_begun(&why, Blame::Node);
             }
             HeadPhase::Begun(begun) => {
-                let rest = begun.listener.end();
+                let rest = begun.listeners[1].end();
                 if begun.record.is_none() && !rest.is_empty() {
                     self.outputs.push_back(HeadOutput::Printed(Stream::Errors, rest));
                 }
@@ -408,18 +424,13 @@ impl Head {
             node,
             granted: now,
             asked: Duration::ZERO,
-            listener: Listener::new(&self.nonce),
+            listeners: [(); 2].map(|()| Listener::new(&self.nonce)),
+            has_output: false,
             record: None,
             closed: None,
             is_gone: false,
         }));
-        self.print(Stream::Output, frames.into_rest());
-    }
-
-    fn print(&mut self, stream: Stream, bytes: Vec<u8>) {
-        if !bytes.is_empty() {
-            self.outputs.push_back(HeadOutput::Printed(stream, bytes));
-        }
+        self.on_stdout(now, &frames.into_rest());
     }
 
     /// Handles bytes on standard error before the branch begins.
@@ -456,12 +467,16 @@ impl Head {
     fn conclude(&mut self) {
         let HeadPhase::Begun(begun) = &mut self.phase else { return };
         let Some(why) = &begun.closed else { return };
-        let returned = match begun.record.take() {
+        // A result counts only with all of the output.
+        let returned = match begun.record.take_if(|_| begun.has_output) {
             Some(BranchRecord { ended, node, elapsed, .. }) => {
                 Returned::Ended { node, elapsed, ended: Box::new(ended) }
             }
             None if begun.is_gone => {
-                Returned::Lost { node: Some(begun.node.clone()), why: why.clone() }
+                let is_known = begun.record.is_some();
+                let why =
+                    if is_known { dropped("the end of standard output") } else { why.clone() };
+                Returned::Lost { node: Some(begun.node.clone()), why }
             }
             None => return,
         };

@@ -16,13 +16,14 @@
 //!    So does a second start of the job by an engine that repeats the input: *go* repeats the nonce
 //!    of the first start.
 //! 5. The branch begins. From then on, the node's standard output and standard error carry the
-//!    output of the branch. Last on standard error is a [`BranchRecord`] with the nonce and the result.
-//!    The node writes the record when no process of the branch is left.
+//!    output of the branch. Last on standard error is a [`BranchRecord`] with the nonce and the result,
+//!    and last on standard output a [line](NodeLine::OutputEnded), which shows that all of the output
+//!    has arrived. The node writes both when no process of the branch is left.
 //!
 //! Then the node exits with 0, for any result of the branch.
 //!
-//! Only a complete record of a success is a success. Without a record the branch is *lost*, for any
-//! exit status of the engine: the result is unknown. A SIGTERM to the node ends the branch as the
+//! Only a complete record of a success, with all of the output, is a success. Otherwise the branch is
+//! *lost*, for any exit status of the engine: the result is unknown. A SIGTERM to the node ends the branch as the
 //! signal ends a script, and the record reports the signal.
 //!
 //! Messages before step 5 are [frames](Frames): a mark, a length, a checksum and a content. The

@@ -25,6 +25,8 @@ pub enum NodeLine {
     /// Request for more time, with the time of the request on the node's clock. The answer repeats
     /// the time, and the head does not interpret the time.
     Request(Duration),
+    /// End of the branch's standard output, on that stream.
+    OutputEnded,
     /// *Go* came after the end of the lease: the branch does not begin.
     TooLate,
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{identity, line, nonce, record};
-use crate::{Branch, Frames, Head, HeadOutput, Hello, Lease, Stream, ToHead, ToNode, frame};
+use crate::{
+    Branch, Frames, Head, HeadOutput, Hello, Lease, NodeLine, Stream, ToHead, ToNode, frame,
+};
 use ftsh_machine::control::{Controller, Order};
 use ftsh_machine::event::{Blame, Reply, Returned};
 use ftsh_machine::packed::PackedBranch;
@@ -377,6 +379,7 @@ impl World {
             return;
         }
         if tells {
+            self.node_says(NodeLine::OutputEnded.encode(&nonce()).as_bytes(), News::Output);
             self.node_says(line(record("end")).as_bytes(), News::Errors);
         }
         if let Some(arrives) = self.arrival(1) {

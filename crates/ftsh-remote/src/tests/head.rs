@@ -98,7 +98,8 @@ fn a_branch_begins_runs_and_ends() {
     let line = line(record("end"));
     head.on_stderr(at(40), &[line.as_bytes(), b"srun: done\n", &request(9)].concat());
     assert_eq!(outputs(&mut head), [HeadOutput::Recorded]);
-    head.on_stdout(at(41), b"last\n");
+    let end = NodeLine::OutputEnded.encode(&nonce());
+    head.on_stdout(at(41), &[b"last\n", end.as_bytes(), b"of another"].concat());
     head.closed("", Blame::Engine);
     let [last, HeadOutput::Returned(Returned::Ended { ended, .. })] = &outputs(&mut head)[..]
     else {
@@ -295,9 +296,32 @@ fn repeated_lines_of_a_node_have_no_effect() {
 }
 
 #[test]
+fn a_record_without_the_end_of_the_output_is_no_success() {
+    let mut head = begun();
+    let end = NodeLine::OutputEnded.encode(&nonce());
+    head.on_stdout(at(20), &[b"all of the output", &end.as_bytes()[..end.len() - 1]].concat());
+    head.on_stderr(at(20), line(record("end")).as_bytes());
+    head.closed("", Blame::Engine);
+    assert!(!head.is_over());
+    // A process of the engine may still hand on the rest.
+    let mut other = begun();
+    other.on_stderr(at(20), line(record("end")).as_bytes());
+    other.closed("", Blame::Engine);
+    other.on_stdout(at(21), end.as_bytes());
+    let Some(HeadOutput::Returned(Returned::Ended { .. })) = outputs(&mut other).pop() else {
+        panic!("it has ended")
+    };
+    head.handle_timeout(at(119));
+    let Some(HeadOutput::Returned(Returned::Lost { .. })) = outputs(&mut head).pop() else {
+        panic!("it is lost")
+    };
+}
+
+#[test]
 fn a_record_counts_although_the_connection_stays() {
     let mut head = begun();
     head.on_stderr(at(20), line(record("end")).as_bytes());
+    head.on_stdout(at(20), NodeLine::OutputEnded.encode(&nonce()).as_bytes());
     head.handle_timeout(at(119));
     let Some(HeadOutput::Returned(Returned::Ended { .. })) = outputs(&mut head).pop() else {
         panic!("it has ended")

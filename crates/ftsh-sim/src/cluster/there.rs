@@ -236,8 +236,10 @@ impl There {
             let elapsed = here.shown().saturating_sub(it.began.1);
             let (node, began) = (here.node.into(), it.began.1);
             let record = BranchRecord { ended: ended.clone(), node, began, elapsed };
-            let line = NodeLine::Record(Box::new(record)).encode(&it.nonce);
-            self.messages.push(FromNode::Bytes(Stream::Errors, line.into()));
+            let end = NodeLine::OutputEnded.encode(&it.nonce);
+            self.messages.push(FromNode::Bytes(Stream::Output, end.into()));
+            let record = NodeLine::Record(Box::new(record)).encode(&it.nonce);
+            self.messages.push(FromNode::Bytes(Stream::Errors, record.into()));
             self.ended = Some(ended);
         }
         if progress != BranchProgress::Running {
