@@ -12,6 +12,7 @@
 mod coverage;
 mod dice;
 mod elsewhere;
+mod liars;
 mod oracle;
 mod program;
 mod resume;

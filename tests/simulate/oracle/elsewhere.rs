@@ -1,20 +1,22 @@
 //! Branches on other machines: only the branch's own record counts as success, its effects are then
-//! complete, and no replacement begins before its end.
+//! complete, and no replacement begins before its end, whatever the engine does.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use ftsh_machine::effect::{ProcessId, ScopeId, TaskId};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::packed::BranchEnd;
 use ftsh_machine::{Effect, Event, Time};
-use ftsh_sim::cluster::NodeAttempt;
+use ftsh_sim::cluster::{Fault, NodeAttempt};
+use ftsh_syntax::engine::EngineId;
 
 use super::{Judged, Look, Oracle, Verdict};
 
 #[derive(Default)]
 pub(crate) struct Elsewhere {
-    /// Dispatched branches with their ids and scopes, and true for a second dispatch.
-    sent: BTreeMap<ProcessId, (TaskId, ScopeId)>,
+    /// Dispatched branches with their ids and scopes, and true for a carrier.
+    sent: BTreeMap<ProcessId, (TaskId, ScopeId, bool)>,
     /// Time at which the machine learned that nothing of a branch is left.
     gone: BTreeMap<ProcessId, Time>,
     returned: Vec<(ProcessId, Returned)>,
@@ -33,10 +35,11 @@ impl Oracle for Elsewhere {
         if self.succeeded.contains_key(&dispatch.task) {
             return Err(format!("{:?} is sent again after its success", dispatch.task));
         }
-        if self.sent.values().any(|(task, _)| *task == dispatch.task) {
+        if self.sent.values().any(|(task, ..)| *task == dispatch.task) {
             self.judged.count("elsewhere: sent again");
         }
-        self.sent.insert(dispatch.process, (dispatch.task, dispatch.scope));
+        let is_carried = matches!(dispatch.on.engine, EngineId::Carrier(_));
+        self.sent.insert(dispatch.process, (dispatch.task, dispatch.scope, is_carried));
         Ok(())
     }
 
@@ -54,7 +57,7 @@ impl Oracle for Elsewhere {
 
     fn look(&mut self, look: &Look) -> Verdict {
         for (scope, at) in std::mem::take(&mut self.emptied) {
-            for (process, (_, inner)) in &self.sent {
+            for (process, (_, inner, _)) in &self.sent {
                 if look.families.is_within(*inner, scope) && !self.gone.contains_key(process) {
                     self.gone.insert(*process, at);
                     self.judged.count("elsewhere: cut short");
@@ -64,8 +67,16 @@ impl Oracle for Elsewhere {
         for (process, returned) in std::mem::take(&mut self.returned) {
             self.returned(process, &returned, look.attempts)?;
         }
-        for attempt in look.attempts {
-            let NodeAttempt { process, node, began, over, .. } = attempt;
+        for (index, attempt) in look.attempts.iter().enumerate() {
+            let NodeAttempt { process, node, fault, began, over, .. } = attempt;
+            if look.attempts[..index].iter().any(|earlier| earlier.process == *process) {
+                return Err(format!("{process:?} begins a second time, on {node}"));
+            }
+            if self.sent.get(process).is_some_and(|(.., is_carried)| *is_carried)
+                && matches!(fault, Some(Fault::Joins(_) | Fault::Drops(_, Duration::ZERO)))
+            {
+                return Err(format!("{process:?} begins on {node} without its streams"));
+            }
             let outlives = |at: Time| *began > at || over.is_none_or(|over| over > at);
             if let Some(at) = self.gone.get(process).filter(|at| outlives(**at)) {
                 let at = at.elapsed();
@@ -131,7 +142,13 @@ impl Elsewhere {
         if attempt.ended.as_ref() != Some(ended) {
             return Err(format!("{ended:?} instead of {:?}", attempt.ended));
         }
-        if attempt.received != attempt.printed {
+        match attempt.fault {
+            Some(Fault::StartsTwice(_)) => self.judged.count("elsewhere: second start"),
+            Some(Fault::Repeats(_)) => self.judged.count("elsewhere: repeated output"),
+            _ => {}
+        }
+        if attempt.received != attempt.printed && !matches!(attempt.fault, Some(Fault::Repeats(_)))
+        {
             return Err(format!("{:?} instead of {:?}", attempt.received, attempt.printed));
         }
         if !attempt.printed[0].is_empty() {

@@ -166,7 +166,7 @@ impl Generator {
     }
 
     fn elsewhere(&mut self) -> String {
-        let engine = *self.dice.pick(&["slurm", "slurm '--mem=1G'", "ssh 'n1 n2*2'"]);
+        let engine = *self.dice.pick(&["slurm", "ssh 'n1 n2*2'", "liar", "liar 'a b'"]);
         let again = self.maybe(0.6, |g| format!(" retry lost {} times", g.dice.number(1, 3)));
         format!(" on {engine}{again}")
     }

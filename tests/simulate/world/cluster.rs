@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ftsh_machine::Time;
+use ftsh_remote::Stream;
 use ftsh_sim::cluster::{Fault, NodeClock, SimulatedCluster, SimulatedNode};
 
 use crate::dice::Dice;
@@ -43,11 +44,22 @@ fn fault(dice: &mut Dice) -> Fault {
     let after = dice.time(Duration::from_secs(100));
     *dice.pick(&[
         Fault::Refuses,
-        Fault::Silent,
+        Fault::Deaf(Duration::ZERO),
+        Fault::Deaf(after),
         Fault::Swallows(after),
         Fault::Swallows(Duration::MAX),
         Fault::Lies(after),
         Fault::Breaks(after),
+        Fault::Joins(Stream::Output),
+        Fault::Joins(Stream::Errors),
+        Fault::Drops(Stream::Output, Duration::ZERO),
+        Fault::Drops(Stream::Errors, Duration::ZERO),
+        Fault::Drops(Stream::Output, after),
+        Fault::Drops(Stream::Errors, after),
+        Fault::Repeats(after),
+        Fault::StartsTwice(after),
+        Fault::StartsTwice(Duration::ZERO),
+        Fault::Steals(after),
     ])
 }
 

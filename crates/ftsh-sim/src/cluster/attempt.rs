@@ -3,6 +3,7 @@
 use bstr::BString;
 
 use super::job::SimulatedJob;
+use super::node::Fault;
 use ftsh_machine::Time;
 use ftsh_machine::effect::{ProcessId, ScopeId, TaskId};
 use ftsh_machine::packed::EndedBranch;
@@ -18,6 +19,8 @@ pub struct NodeAttempt {
     pub scope: ScopeId,
     /// Node of the branch.
     pub node: String,
+    /// Fault of the engine or the node.
+    pub fault: Option<Fault>,
     /// Start of the branch.
     pub began: Time,
     /// Time from which no process of the branch is left.
@@ -38,6 +41,7 @@ impl NodeAttempt {
             task: job.task,
             scope: job.scope,
             node: node.into(),
+            fault: job.fault,
             began: now,
             over: None,
             ended: None,

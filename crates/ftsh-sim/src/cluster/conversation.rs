@@ -1,6 +1,7 @@
 //! Dispatch of branches, messages between a head and its nodes, and faults.
 
 use std::io;
+use std::time::Duration;
 
 use bstr::ByteSlice;
 
@@ -17,8 +18,11 @@ use ftsh_machine::effect::{Dispatch, Effect, ScopeId};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::{Event, Time};
 use ftsh_remote::{Branch, Head, HeadOutput, Hello, Identity, Nonce, Stream};
+use ftsh_syntax::engine::EngineId;
 
 const SIGTERM: i32 = 15;
+/// Time from the first message on one stream of a carrier to that on the other.
+const STREAMS_WITHIN: Duration = Duration::from_secs(1);
 
 impl SimulatedCluster {
     /// Sends a branch, at once or later if no place is free.
@@ -67,17 +71,27 @@ impl SimulatedCluster {
         let fault = (self.faults)(&node.name);
         let identity = identity();
         let hello = Hello { identity: identity.clone(), node: node.name.clone() };
-        let there = There::new(hello, fault == Some(Fault::Refuses));
+        let count = if matches!(fault, Some(Fault::StartsTwice(_))) { 2 } else { 1 };
+        let start = |index| {
+            let nonce = Nonce::new([number as u64, index as u64]);
+            There::new(hello.clone(), nonce, fault == Some(Fault::Refuses))
+        };
+        let starts = (0..count).map(start).collect();
         let packed = (*dispatch.branch).clone();
         let branch = Branch { identity, packed, child_env: Vec::new() };
         let mut head = Head::new(branch, Nonce((number as u128).to_ne_bytes()), self.lease, now);
         // The branch has its place on a node.
         head.expect_hello(now, 0);
+        if matches!(dispatch.on.engine, EngineId::Carrier(_)) {
+            head.check_streams(STREAMS_WITHIN);
+        }
         let job =
-            SimulatedJob::new(number, dispatch, head, (index, node), there, fault, (now, NOTICE));
+            SimulatedJob::new(number, dispatch, head, (index, node), starts, fault, (now, NOTICE));
         shell.copy_io(job.io, dispatch.io);
         self.jobs.insert(number, job);
-        self.visit(number, shell, world, |_, _| ());
+        for start in 0..count {
+            self.visit((number, start), shell, world, |_, _| ());
+        }
     }
 
     /// Sends the waiting branches that now have a place.
@@ -140,7 +154,7 @@ impl SimulatedCluster {
         let shown = node.clock.shows(now);
         for (number, event) in events {
             if let Some(job) = self.jobs.get_mut(&number) {
-                job.there.on_channel_event(shown, event);
+                job.starts[0].on_channel_event(shown, event);
             }
         }
         if let Some(wake) = node.channels.wake() {
@@ -153,26 +167,30 @@ impl SimulatedCluster {
         let now = world.now();
         let Some(job) = self.jobs.get_mut(&number) else { return };
         if job.dies <= now {
-            job.there.die();
+            job.starts.iter_mut().for_each(There::die);
         }
-        while let Some(message) = self.jobs.get_mut(&number).and_then(|job| job.to_node.take(now)) {
-            self.visit(number, shell, world, |there, here| match message {
-                FromHead::Bytes(bytes) => there.on_bytes(&bytes, here),
-                FromHead::End => there.on_close(here),
-            });
+        for start in 0..job.starts.len() {
+            let take = |job: &mut SimulatedJob| job.starts[start].inbox.take(now);
+            while let Some(message) = self.jobs.get_mut(&number).and_then(take) {
+                self.visit((number, start), shell, world, |there, here| match message {
+                    FromHead::Bytes(bytes) => there.on_bytes(&bytes, here),
+                    FromHead::End => there.on_close(here),
+                });
+            }
+            self.visit((number, start), shell, world, There::advance);
         }
-        self.visit(number, shell, world, There::advance);
         let awaited = |job: &&mut SimulatedJob| job.awaited != ExpectedEvent::Delivered;
         let Some(job) = self.jobs.get_mut(&number).filter(awaited) else { return };
-        while let Some(message) = job.to_head.take(now) {
-            match message {
-                FromNode::Bytes(Stream::Output, bytes) => job.head.on_stdout(now, &bytes),
-                FromNode::Bytes(Stream::Errors, bytes) => job.head.on_stderr(now, &bytes),
-                FromNode::End => job.head.closed("", Blame::Node),
-            }
+        while let Some(message) = job.to_head.take(now).or_else(|| job.copies.take(now)) {
+            receive(&mut job.head, now, message);
         }
         if job.given_up <= now {
             job.given_up = Time::NEVER;
+            // The connection ends in the middle of a message.
+            if let Some(FromNode::Bytes(stream, mut bytes)) = job.to_head.take(Time::NEVER) {
+                bytes.truncate(bytes.len() / 2);
+                receive(&mut job.head, now, FromNode::Bytes(stream, bytes));
+            }
             job.head.closed("", Blame::Node);
             if let Some(Fault::Breaks(_)) = job.fault {
                 job.send_to_node(now, &self.nodes[job.node], FromHead::End);
@@ -186,7 +204,7 @@ impl SimulatedCluster {
     /// Runs an action on the node, and records the progress of the branch.
     fn visit<W: World>(
         &mut self,
-        number: usize,
+        (number, start): (usize, usize),
         shell: &mut Shell,
         world: &mut W,
         act: impl FnOnce(&mut There, &mut Here<W>),
@@ -195,29 +213,32 @@ impl SimulatedCluster {
         let (now, index) = (world.now(), job.node);
         let node = &mut self.nodes[index];
         let (mut events, (name, clock)) = (Vec::new(), (node.name.as_str(), node.clock));
-        if !job.there.is_over() {
+        if !job.starts[start].is_over() {
             let (files, channels) = (&mut *shell, &mut node.channels);
             let events = &mut events;
             act(
-                &mut job.there,
+                &mut job.starts[start],
                 &mut Here { world, files, channels, events, node: name, clock, number },
             );
         }
-        if job.there.has_begun && job.attempt.is_none() {
-            job.attempt = Some(self.attempts.len());
+        let there = &mut job.starts[start];
+        let messages = there.take_messages();
+        if there.has_begun && there.attempt.is_none() {
+            there.attempt = Some(self.attempts.len());
             self.attempts.push(NodeAttempt::new(job, name, now));
             world.note(format_args!("{name}: begins {:?}", job.word));
         }
-        for message in job.there.take_messages() {
+        for message in messages.into_iter().filter(|_| start == 0) {
             job.send_to_head(now, node, message);
         }
-        if let Some(attempt) = job.attempt.map(|it| &mut self.attempts[it])
+        let there = &mut job.starts[start];
+        if let Some(attempt) = there.attempt.map(|it| &mut self.attempts[it])
             && attempt.over.is_none()
-            && job.there.is_over()
+            && there.is_over()
         {
             attempt.over = Some(now);
             (attempt.ended, attempt.printed) =
-                (job.there.ended.take(), std::mem::take(&mut job.there.printed));
+                (there.ended.take(), std::mem::take(&mut there.printed));
             world.note(format_args!("{name}: is over {:?}", job.word));
             events.extend(node.channels.died(number, Time::after(clock.shows(now))));
         }
@@ -243,7 +264,7 @@ impl SimulatedCluster {
                 HeadOutput::Printed(stream, bytes) => {
                     let descriptor = if stream == Stream::Output { 1 } else { 2 };
                     shell.print(job.io, descriptor, bytes.as_bstr());
-                    if let Some(attempt) = job.attempt.map(|it| &mut self.attempts[it]) {
+                    if let Some(attempt) = job.starts[0].attempt.map(|it| &mut self.attempts[it]) {
                         attempt.received[usize::from(descriptor - 1)].extend_from_slice(&bytes);
                     }
                 }
@@ -295,6 +316,15 @@ impl SimulatedCluster {
     /// Resets the scopes and orphans for another machine.
     pub fn forget_scopes(&mut self) {
         (self.families, self.orphans) = (Families::default(), OrphanedBranches::default());
+    }
+}
+
+/// Passes a message of a node to its head.
+fn receive(head: &mut Head, now: Time, message: FromNode) {
+    match message {
+        FromNode::Bytes(Stream::Output, bytes) => head.on_stdout(now, &bytes),
+        FromNode::Bytes(Stream::Errors, bytes) => head.on_stderr(now, &bytes),
+        FromNode::End => head.closed("", Blame::Node),
     }
 }
 

@@ -37,9 +37,13 @@ pub(super) struct SimulatedJob {
     pub awaited: ExpectedEvent,
     /// Index of the node.
     pub node: usize,
-    pub there: There,
-    pub to_node: Link<FromHead>,
+    /// Shells of the job: mostly one.
+    pub starts: Vec<There>,
     pub to_head: Link<FromNode>,
+    /// Repeated messages to the head.
+    pub copies: Link<FromNode>,
+    /// Time of the submission.
+    pub sent: Time,
     /// Time at which the node dies with the branch.
     pub dies: Time,
     /// Time at which the engine reports the end of the branch without a report of the node.
@@ -47,8 +51,6 @@ pub(super) struct SimulatedJob {
     pub fault: Option<Fault>,
     /// True once the connection carries no bytes in either direction.
     pub is_severed: bool,
-    /// Index of the attempt, once the branch has begun on the node.
-    pub attempt: Option<usize>,
 }
 
 impl SimulatedJob {
@@ -59,12 +61,12 @@ impl SimulatedJob {
         dispatch: &Dispatch,
         head: Head,
         (index, node): (usize, &SimulatedNode),
-        mut there: There,
+        mut starts: Vec<There>,
         fault: Option<Fault>,
         (now, notice): (Time, Duration),
     ) -> Self {
         if matches!(fault, Some(Fault::Swallows(_))) {
-            there.die();
+            starts.iter_mut().for_each(There::die);
         }
         let swallowed = match fault {
             Some(Fault::Swallows(after)) => now + after,
@@ -80,56 +82,83 @@ impl SimulatedJob {
             head,
             awaited: ExpectedEvent::End,
             node: index,
-            there,
-            to_node: Link::default(),
+            starts,
             to_head: Link::default(),
+            copies: Link::default(),
+            sent: now,
             dies: node.death_after(now),
             given_up: swallowed.min(noticed),
             fault,
             is_severed: false,
-            attempt: None,
         }
     }
 
     /// Returns the time of the next work.
     pub(super) fn next_due(&self, node: &SimulatedNode) -> Time {
-        let there = if self.there.is_over() {
-            Time::NEVER
-        } else {
-            self.there.next_due(node.clock).min(self.to_node.next()).min(self.dies)
-        };
+        let alive = self.starts.iter().filter(|start| !start.is_over());
+        let there = alive.map(|start| start.next_due(node.clock).min(self.dies)).min();
         let here = if self.awaited == ExpectedEvent::Delivered {
             Time::NEVER
         } else {
-            self.to_head.next().min(self.head.next_timeout()).min(self.given_up)
+            let messages = self.to_head.next().min(self.copies.next());
+            messages.min(self.head.next_timeout()).min(self.given_up)
         };
-        there.min(here)
+        there.unwrap_or(Time::NEVER).min(here)
     }
 
     /// Breaks the connection, and drops the bytes on their way to the head.
     pub(super) fn sever(&mut self) {
         self.is_severed = true;
         self.to_head.clear();
+        self.copies.clear();
     }
 
     /// Sends a message to the node.
-    pub(super) fn send_to_node(&mut self, now: Time, node: &SimulatedNode, message: FromHead) {
-        let is_dropped = self.fault == Some(Fault::Silent) && matches!(message, FromHead::Bytes(_));
-        if !self.is_severed && !is_dropped {
-            self.to_node.send(node.reached(now + node.latency), message);
+    pub(super) fn send_to_node(&mut self, now: Time, node: &SimulatedNode, mut message: FromHead) {
+        if self.is_severed {
+            return;
+        }
+        let mut later = Duration::ZERO;
+        match (self.fault, &mut message) {
+            (Some(Fault::Deaf(after)), FromHead::Bytes(_)) if now >= self.sent + after => return,
+            (Some(Fault::Steals(after)), FromHead::Bytes(bytes)) if now >= self.sent + after => {
+                bytes.remove(0);
+                self.fault = None;
+            }
+            (Some(Fault::StartsTwice(by)), _) => later = by,
+            _ => {}
+        }
+        for (start, later) in self.starts.iter_mut().zip([Duration::ZERO, later]) {
+            start.inbox.send(node.reached(now + node.latency + later), message.clone());
         }
     }
 
     /// Sends a message to the head.
     pub(super) fn send_to_head(&mut self, now: Time, node: &SimulatedNode, message: FromNode) {
-        if !self.is_severed {
-            self.to_head.send(node.reached(now + node.latency), message);
+        if self.is_severed {
+            return;
         }
+        let message = match (self.fault, message) {
+            (Some(Fault::Drops(dropped, after)), FromNode::Bytes(stream, _))
+                if stream == dropped && now >= self.sent + after =>
+            {
+                return;
+            }
+            (Some(Fault::Joins(stream)), FromNode::Bytes(_, bytes)) => {
+                FromNode::Bytes(stream, bytes)
+            }
+            (_, message) => message,
+        };
+        let arrives = now + node.latency;
+        if let Some(Fault::Repeats(after)) = self.fault {
+            self.copies.send(node.reached(arrives + after), message.clone());
+        }
+        self.to_head.send(node.reached(arrives), message);
     }
 
     /// True once neither head nor node needs the job.
     pub(super) fn is_over(&self) -> bool {
-        self.awaited == ExpectedEvent::Delivered && self.there.is_over()
+        self.awaited == ExpectedEvent::Delivered && self.starts.iter().all(There::is_over)
     }
 
     /// Plans the faults of a branch that begins.

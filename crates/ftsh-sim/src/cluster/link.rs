@@ -12,7 +12,7 @@ pub(super) struct Link<T> {
 }
 
 /// Message from a node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum FromNode {
     Bytes(Stream, Vec<u8>),
     /// The node's shell has ended.
@@ -20,7 +20,7 @@ pub(super) enum FromNode {
 }
 
 /// Message from a head.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum FromHead {
     Bytes(Vec<u8>),
     /// The head has closed the connection.

@@ -2,8 +2,9 @@
 //!
 //! A dispatched branch is packed, and a separate machine unpacks the branch on a node with its own
 //! clock. Head and node are those of [`ftsh_remote`]. The module models their drivers, the
-//! connection, and the faults. Nodes die, lose their connection, report false results, refuse or
-//! drop branches, and recover. The engine may be down for a while.
+//! connection, and the faults. Nodes die, lose their connection, refuse or drop branches, and
+//! recover. The engine may be down for a while, or lie: report false results, join, drop or repeat
+//! streams, and start a job twice.
 
 mod attempt;
 mod clock;

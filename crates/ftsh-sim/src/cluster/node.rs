@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::clock::NodeClock;
 use crate::SimulatedChannels;
 use ftsh_machine::Time;
+use ftsh_remote::Stream;
 
 /// Machine that runs branches.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ pub struct SimulatedNode {
     pub(super) wake: Option<Time>,
 }
 
-/// Fault of a branch on a node.
+/// Fault of a branch on a node, or of the engine that carries the branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The node refuses the branch.
@@ -33,13 +34,25 @@ pub enum Fault {
     /// The node never answers. The engine gives up after the given time, or never for
     /// [`Duration::MAX`].
     Swallows(Duration),
-    /// The node sends only its greeting.
-    Silent,
+    /// Bytes to the node are lost from the given time after the submission.
+    Deaf(Duration),
     /// The engine reports a success at the given time after the start. The branch continues without
     /// a message.
     Lies(Duration),
     /// The connection breaks at the given time after the start, and both sides detect the break.
     Breaks(Duration),
+    /// The engine sends both streams of the node on the given stream.
+    Joins(Stream),
+    /// The engine drops the given stream of the node from the given time after the submission.
+    Drops(Stream, Duration),
+    /// The engine sends everything from the node again after the given time.
+    Repeats(Duration),
+    /// The engine starts the job a second time with the same input, by the given time later. What
+    /// the second start prints is dropped.
+    StartsTwice(Duration),
+    /// The engine starts the job a second time, at the given time after the submission or later.
+    /// The second start takes one byte from the input of the first start.
+    Steals(Duration),
 }
 
 impl SimulatedNode {

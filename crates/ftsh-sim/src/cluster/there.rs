@@ -6,15 +6,15 @@ use std::time::Duration;
 use bstr::BString;
 
 use super::clock::NodeClock;
-use super::link::FromNode;
+use super::link::{FromHead, FromNode, Link};
 use super::local::{Here, Local};
 use crate::{Due, Shell, World};
 use ftsh_machine::control::{Controller, Order};
 use ftsh_machine::packed::EndedBranch;
 use ftsh_machine::{Event, Machine, Output, Time};
 use ftsh_remote::{
-    Branch, BranchRecord, Frames, Go, Hello, Lease, MessageTooLong, NodeLine, Nonce, Stream,
-    ToHead, ToNode, frame,
+    Branch, BranchRecord, ERRORS_MARK, Frames, Go, Hello, Lease, MessageTooLong, NodeLine, Nonce,
+    Stream, ToHead, ToNode, frame,
 };
 
 const SIGTERM: i32 = 15;
@@ -26,6 +26,10 @@ const MAX_STEPS: usize = 1000;
 /// Shell on a node.
 pub(super) struct There {
     phase: BranchPhase,
+    /// Nonce of this start.
+    start: Nonce,
+    /// Messages on their way from the head.
+    pub inbox: Link<FromHead>,
     /// Decoder of the head's messages.
     frames: Frames<ToNode>,
     messages: Vec<FromNode>,
@@ -33,6 +37,8 @@ pub(super) struct There {
     refuses: bool,
     /// True once the branch has begun.
     pub has_begun: bool,
+    /// Index of the attempt, once the branch has begun.
+    pub attempt: Option<usize>,
     /// Result of the branch, once reported.
     pub ended: Option<EndedBranch>,
     /// Output of the branch.
@@ -87,11 +93,19 @@ enum BranchProgress {
 
 impl There {
     /// Creates a shell that has just started. `refuses` makes the shell refuse its branch.
-    pub(super) fn new(hello: Hello, refuses: bool) -> Self {
-        let (phase, frames) = (BranchPhase::Greeting, Frames::default());
-        let (messages, ended, printed) = (Vec::new(), None, Default::default());
-        let has_begun = false;
-        let mut this = Self { phase, frames, messages, refuses, has_begun, ended, printed };
+    pub(super) fn new(hello: Hello, start: Nonce, refuses: bool) -> Self {
+        let mut this = Self {
+            phase: BranchPhase::Greeting,
+            start,
+            inbox: Link::default(),
+            frames: Frames::default(),
+            messages: vec![FromNode::Bytes(Stream::Errors, ERRORS_MARK.into())],
+            refuses,
+            has_begun: false,
+            attempt: None,
+            ended: None,
+            printed: Default::default(),
+        };
         this.send(&ToHead::Hello(hello));
         this
     }
@@ -112,12 +126,16 @@ impl There {
 
     /// Returns the time of the next work.
     pub(super) fn next_due(&self, clock: NodeClock) -> Time {
-        let BranchPhase::Running(it) = &self.phase else { return Time::NEVER };
+        let it = match &self.phase {
+            BranchPhase::Running(it) => it,
+            BranchPhase::Greeting | BranchPhase::Ready(_) => return self.inbox.next(),
+            BranchPhase::Over => return Time::NEVER,
+        };
         let own = it.future.first_key_value().map_or(it.until, |(key, _)| key.0.min(it.until));
         let shown = |at: Time| at.elapsed().saturating_sub(it.began.0).saturating_add(it.began.1);
         let next_event = it.events.front().map_or(Duration::MAX, |(at, _)| *at);
         let due = shown(own).min(next_event).max(shown(it.rests_until));
-        clock.moment(due.min(it.lease.next_timeout()))
+        clock.moment(due.min(it.lease.next_timeout())).min(self.inbox.next())
     }
 
     /// Handles an event of a channel at a time of the node's clock.
@@ -168,7 +186,7 @@ impl There {
                 match self.prepare(*branch, here.shown()) {
                     Ok(prepared) => {
                         self.phase = BranchPhase::Ready(Box::new(prepared));
-                        self.send(&ToHead::Ready(Nonce([0; 16])));
+                        self.send(&ToHead::Ready(self.start));
                     }
                     Err(why) => {
                         self.send(&ToHead::Refused(why));
@@ -176,7 +194,9 @@ impl There {
                     }
                 }
             }
-            (ToNode::Go(go), BranchPhase::Ready(prepared)) => self.begin(&go, *prepared, here),
+            (ToNode::Go(go), BranchPhase::Ready(prepared)) if go.start == self.start => {
+                self.begin(&go, *prepared, here);
+            }
             _ => self.end(),
         }
     }
