@@ -48,6 +48,7 @@ mod keys;
 mod kills;
 mod lease;
 mod leftovers;
+mod liars;
 mod limits;
 mod links;
 mod live;
