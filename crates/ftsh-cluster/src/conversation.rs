@@ -60,10 +60,14 @@ impl ClusterDriver {
                     }
                     // The command of a branch that reported its end exits without a signal.
                     let is_needless = !matches!(returned, Returned::Ended { .. });
+                    let scope = it.ids.scope();
+                    if is_needless && (!it.engine_ended || it.carried.is_some()) {
+                        inner.perform(Effect::Terminate(scope));
+                    }
+                    if it.engine_ended && is_needless && it.carried.is_some() {
+                        inner.perform(Effect::Kill { scope, strong: true });
+                    }
                     if !it.engine_ended {
-                        if is_needless {
-                            inner.perform(Effect::Terminate(it.ids.scope()));
-                        }
                         it.kill_at = Some(Time::after(inner.now().elapsed() + END_TIMEOUT));
                     }
                     it.returned = Some(it.with_script_name(returned));
