@@ -170,6 +170,10 @@ fn the_next_shell_cancels_jobs_of_a_killed_one() {
     let interpreter = run.interpreter().expect("an interpreter");
     kill(run.pid(), Signal::SIGKILL).expect("it lives");
     let _ = kill(interpreter, Signal::SIGKILL);
+    // The next shell looks once for jobs of shells that have ended.
+    run.eventually("the end of the interpreter", |run| {
+        run.processes().iter().all(|process| process.pid != interpreter.as_raw())
+    });
     let finished = run.leave();
     let text = "while test -n \"$(sh -c 'ls jobs')\"\nsleep 10 ms\nend";
     let next = Ftsh::after(finished).options(["-c", text]).success();
