@@ -116,16 +116,16 @@ impl Held {
         let table = self.table(base, redirects);
         self.tables.insert(io, table);
         let held = redirects.iter().filter_map(|change| match change.source {
-            FdSource::Hold(buffer) => Some(buffer),
+            FdSource::Hold(buffer) => Some((change.descriptor, buffer)),
             _ => None,
         });
-        let held: Vec<_> = held.collect();
+        let held: Vec<_> = BTreeMap::from_iter(held).into_values().collect();
         let is_attempt = redirects.iter().any(|it| matches!(it.source, FdSource::Spool(_)));
         if is_attempt || held.len() == 1 {
             self.of_attempts.extend(held);
             return;
         }
-        if let [errors, output] = held[..]
+        if let [output, errors] = held[..]
             && let Some((task, hedged, variable)) = self.begins.take()
         {
             let branch = Branch {
