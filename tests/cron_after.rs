@@ -104,6 +104,9 @@ fn lines_for_the_journal_have_priorities() {
     assert_eq!(priorities(finished), ["<5>", "<5>", "<3>", "<3>"]);
     let finished = in_journal(Ftsh::command("sh -c 'echo out'; failure why").options(["--cron"]));
     assert_eq!(priorities(finished.failure(1)), ["<3>", "<3>", "<3>", "out"]);
+    let text = "sh -c 'echo out'\nsh -c 'echo why; exit 1'";
+    let finished = in_journal(Ftsh::script(text).options(["--cron"])).failure(1);
+    assert_eq!(priorities(finished), ["<3>", "<3>", "<3>", "<3>", "out", "why"]);
     // Another file, such as one of a command.
     let finished = Ftsh::command("false").env("JOURNAL_STREAM", "1:2").failure(1);
     assert!(finished.errors().starts_with("ftsh: "), "{}", finished.errors());

@@ -118,12 +118,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Priority of lines about the failure of a run, in systemd's journal.
 pub const ERROR_PRIORITY: u8 = 3;
 
-/// True if a descriptor leads to systemd's journal, which reads a priority at the start of a line.
+/// Returns a text with a priority in each line if a descriptor leads to systemd's journal.
 ///
 /// <https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html>
-pub fn is_journal(fd: impl AsFd) -> bool {
-    let Some(stream) = std::env::var_os("JOURNAL_STREAM") else { return false };
-    fstat(fd).is_ok_and(|it| stream == *format!("{}:{}", it.st_dev, it.st_ino))
+pub(crate) fn prioritized(fd: impl AsFd, priority: u8, text: Cow<str>) -> Cow<str> {
+    let Some(stream) = std::env::var_os("JOURNAL_STREAM") else { return text };
+    if fstat(fd).is_ok_and(|it| stream == *format!("{}:{}", it.st_dev, it.st_ino)) {
+        return text.split_inclusive('\n').map(|line| format!("<{priority}>{line}")).collect();
+    }
+    text
 }
 
 /// True if the shell's own text goes to standard output.
@@ -230,10 +233,7 @@ impl NonBlockingWriter {
 
     /// Returns a text with a priority in each line if systemd's journal reads the lines.
     pub fn prioritized<'t>(&self, priority: u8, text: Cow<'t, str>) -> Cow<'t, str> {
-        if !is_journal(self.0.target.as_fd()) {
-            return text;
-        }
-        text.split_inclusive('\n').map(|line| format!("<{priority}>{line}")).collect()
+        prioritized(&self.0.target, priority, text)
     }
 
     /// True if no text is queued.

@@ -22,7 +22,7 @@ use nix::sys::time::TimeSpec;
 
 use super::spill::SpillBuffer;
 use crate::buffers::file_on_disk;
-use crate::non_blocking_writer::{ERROR_PRIORITY, is_journal};
+use crate::non_blocking_writer::{ERROR_PRIORITY, prioritized};
 use crate::program::{DaemonPipe, start_reader};
 use ftsh_machine::event::CommandStatus;
 use ftsh_machine::size::MAX_REPORTED_LINES;
@@ -210,18 +210,16 @@ impl OutputCapture {
         // The only output comes first in any case.
         let first =
             if from > 0 { store.lines(from, to, MAX_REPORTED_LINES) } else { String::new() };
-        let mut head = first + &format!("ftsh: {}: {how}{printed}\n", self.script);
+        let head = first + &format!("ftsh: {}: {how}{printed}\n", self.script);
         if let Some(mut copy) = self.copy {
             let end = store.end(COPIED);
             let _ = copy.write_all(head.as_bytes()).and_then(|()| copy.write_all(&end));
         }
         let is_withheld = self.is_withheld && status != CommandStatus::Exited(0);
         let Some(message_fd) = self.message_fd().filter(|_| !is_withheld) else { return };
-        if is_journal(message_fd) {
-            head = format!("<{ERROR_PRIORITY}>{head}");
-        }
         let timeout = (!matches!(status, CommandStatus::Exited(_))).then_some(READER_TIMEOUT);
         let mut out = WaitingWriter { fd: message_fd, timeout };
+        let head = prioritized(message_fd, ERROR_PRIORITY, head.into());
         let _ = out.write_all(head.as_bytes());
         let _ = store.copy(&mut out);
     }
