@@ -39,7 +39,7 @@ fn a_run_has_a_start_and_an_end() {
     assert_eq!(monitor.kinds(), ["start", "fail"]);
     let reason = "ftsh: script.ftsh:2: `sh -c 'exit 7'` exited with 7\n";
     assert_eq!(monitor.report(), reason);
-    // The report is sent even where it is not shown.
+    // The report is sent even where it is not shown, and withholds no other message.
     for options in [&["-l", "0"][..], &["--log-format", "json"]] {
         let monitor = Monitor::start();
         script("echo out\nsh -c 'exit 7'", &monitor).options(options).failure(7);
@@ -69,6 +69,11 @@ fn a_report_is_the_end_of_the_mail() {
     let run = script("echo one; echo two; failure why", &monitor).options(["--cron"]);
     let errors = run.failure(1).errors();
     assert!(errors.contains("printed:\none\ntwo\n"), "{errors}");
+    assert_eq!(monitor.report(), errors);
+    // A report that is not shown.
+    let monitor = Monitor::start();
+    let run = script("echo one; echo two; failure why", &monitor).options(["--cron-after", "2"]);
+    assert_eq!(run.env("FTSH_LOCK_DIR", "locks").failure(1).errors(), "");
     assert_eq!(monitor.report(), errors);
     let monitor = Monitor::start();
     script("seq 1 100000; failure why", &monitor).options(["--cron"]).failure(1);

@@ -86,7 +86,7 @@ pub(super) fn report(text: &str) {
 pub(super) fn report_with(priority: u8, text: &str) {
     let text = hidden(text);
     let _ = COPY.get().map(|mut copy| copy.write_all(text.as_bytes()));
-    if is_withheld() {
+    if WITHHELD.load(Ordering::Relaxed) {
         return;
     }
     let writer = UNCAPTURED.get().unwrap_or_else(|| non_blocking_writer::standard_error());
@@ -119,14 +119,10 @@ pub(super) fn copied() -> String {
 /// True if messages are only copied.
 static WITHHELD: AtomicBool = AtomicBool::new(false);
 
-/// True if messages are only copied.
-pub(super) fn is_withheld() -> bool {
-    WITHHELD.load(Ordering::Relaxed)
-}
-
-/// Withholds later messages, which are still copied, or no longer withholds them.
-pub(super) fn withhold(is_withheld: bool) {
-    WITHHELD.store(is_withheld, Ordering::Relaxed);
+/// Withholds later messages, which are still copied, or no longer withholds them. Returns whether they
+/// were withheld before.
+pub(super) fn withhold(is_withheld: bool) -> bool {
+    WITHHELD.swap(is_withheld, Ordering::Relaxed)
 }
 
 /// Standard error for the shell's own messages while output is captured.

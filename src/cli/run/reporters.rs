@@ -200,8 +200,10 @@ impl Reporters {
             for call in &self.hanging {
                 let _ = writeln!(text, "  left behind: {call}, which hangs in the kernel");
             }
-            messages::withhold(messages::is_withheld() || !is_shown);
+            let is_withheld = messages::withhold(!is_shown);
+            messages::withhold(!is_shown || is_withheld);
             messages::report(&text);
+            messages::withhold(is_withheld);
         }
     }
 
