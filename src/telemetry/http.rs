@@ -148,7 +148,10 @@ fn by_curl(request: &Request, until: Instant) -> io::Result<u16> {
     let output = child.wait_with_output()?;
     match String::from_utf8_lossy(&output.stdout).parse() {
         Ok(status) if output.status.success() => Ok(status),
-        _ => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+        _ => {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            Err(io::Error::other(errors.lines().next().unwrap_or("curl failed").to_owned()))
+        }
     }
 }
 
