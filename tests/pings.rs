@@ -9,10 +9,10 @@ use rand::rngs::ChaCha8Rng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
-use crate::support::Ftsh;
 use crate::support::monitor::Monitor;
 use crate::support::rounds;
 use crate::support::run::{Finished, Running};
+use crate::support::{Ftsh, WAYS};
 
 /// Command that reports its start and waits to be killed.
 const STAYS: &str = "sh -c 'echo ready > ready; exec sleep 60'";
@@ -282,7 +282,8 @@ fn survive(number: usize) {
     let monitor = Monitor::start();
     let text = *SCRIPTS.choose(&mut random).expect("scripts");
     let options: &[&str] = [&[][..], &["--cron"], &["--lock=l", "--metrics=."]][number % 3];
-    let run = script(text, &monitor).options(options).session().start();
+    let way = WAYS.choose(&mut random).expect("ways");
+    let run = script(text, &monitor).options(options).in_way(way).session().start();
     std::thread::sleep(std::time::Duration::from_millis(60).mul_f64(random.random()));
     let victim = random.random_range(0..4);
     match victim {
@@ -301,7 +302,7 @@ fn survive(number: usize) {
         run.eventually("the end of both", Running::has_ended);
         sleepers(&run);
     }
-    let what = format!("kill {number} of `{text}` {options:?}, victim {victim}");
+    let what = format!("kill {number} of `{text}` {options:?}, way {way}, victim {victim}");
     run.until_gone(&what);
     let finished = run.leave();
     let kinds = monitor.kinds();
