@@ -99,8 +99,7 @@ impl ClusterDriver {
 
     /// Cancels the jobs of shells that were killed together with their supervisors.
     pub(super) fn cancel_stale(&mut self) {
-        let jobs = self.inner.carried_jobs();
-        let stale = jobs.take_stale().into_iter().map(|job| jobs.note(job));
+        let stale = self.inner.carried_jobs().take_stale();
         let before = self.cancels.waiting.len();
         self.cancels.waiting.extend(stale);
         if self.cancels.waiting.len() > before {

@@ -85,9 +85,11 @@ impl CarriedJobs {
     }
 
     /// Removes and returns the jobs of shells that were killed together with their supervisors.
-    pub fn take_stale(&self) -> Vec<CarriedJob> {
-        let stale = self.0.take_stale_jobs();
-        stale.iter().filter_map(|note| CarriedJob::of(note)).collect()
+    pub fn take_stale(&self) -> Vec<NotedJob> {
+        let stale = self.0.take_stale_jobs().into_iter();
+        stale
+            .filter_map(|note| Some(NotedJob { job: CarriedJob::of(note.path())?, _note: note }))
+            .collect()
     }
 }
 

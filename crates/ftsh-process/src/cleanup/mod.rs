@@ -64,17 +64,17 @@ impl Cleanup {
         sweep::has_stale_runs().then(|| {
             let busy = registry.begin();
             move || {
-                let left = sweep::sweep_stale_runs();
-                registry.keep_stale_jobs(left.jobs);
+                let lines = sweep::sweep_stale_runs(|job| registry.keep_stale_job(job));
                 drop(busy);
-                left.lines
+                lines
             }
         })
     }
 }
 
 impl Drop for Cleanup {
-    /// Removes all files of the run, whatever ends the run.
+    /// Removes all files of the run, whatever ends the run. The notes of jobs stay for the
+    /// supervisor or the next shell.
     fn drop(&mut self) {
         self.registry.close();
     }

@@ -44,8 +44,8 @@ struct State {
     unnoted: HashMap<u64, (NoteKind, PathBuf)>,
     /// Lines about commits of killed shells, for the log.
     reports: Vec<String>,
-    /// Notes of jobs of killed shells, to be canceled.
-    stale_jobs: Vec<PathBuf>,
+    /// Notes of this run for jobs of killed shells, to be canceled.
+    stale_jobs: Vec<Note>,
 }
 
 /// Directory of the run, locked while open.
@@ -74,13 +74,14 @@ impl Registry {
         self.state().reports.extend(lines);
     }
 
-    /// Keeps notes of jobs of killed shells.
-    pub(super) fn keep_stale_jobs(&self, jobs: Vec<PathBuf>) {
-        self.state().stale_jobs.extend(jobs);
+    /// Takes over a job of a killed shell. A survivor of this shell then cancels the job.
+    pub(super) fn keep_stale_job(self: &Arc<Self>, job: &Path) {
+        let note = self.note(NoteKind::Job, job.to_owned());
+        self.state().stale_jobs.push(note);
     }
 
-    /// Removes and returns the kept notes of jobs.
-    pub(crate) fn take_stale_jobs(&self) -> Vec<PathBuf> {
+    /// Removes and returns the notes of jobs of killed shells.
+    pub(crate) fn take_stale_jobs(&self) -> Vec<Note> {
         std::mem::take(&mut self.state().stale_jobs)
     }
 
@@ -185,8 +186,8 @@ impl Registry {
         self.clean(false);
     }
 
-    /// Removes all registered files and refuses further operations. Returns the notes of jobs that
-    /// are not canceled.
+    /// Removes all registered files and refuses further operations. Returns the jobs that are not
+    /// canceled, whose notes stay.
     pub(crate) fn close(&self) -> Vec<PathBuf> {
         self.clean(true)
     }
@@ -209,6 +210,10 @@ impl Registry {
                 let _ = kind.remove(&path);
             }
         }
+        // Dropping a note takes the lock. The run is closed, so the note stays in its directory.
+        let notes = std::mem::take(&mut state.stale_jobs);
+        drop(state);
+        drop(notes);
         jobs
     }
 }

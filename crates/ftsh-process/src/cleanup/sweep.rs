@@ -40,9 +40,18 @@ pub(crate) fn not_removed(path: &Path, error: &io::Error) -> (Level, String) {
     (Level::FAILURES, format!("cannot remove `{}`: {}", path.display(), plain(error)))
 }
 
-/// Removes the files named by the notes of a run, and the notes. `just_now` is true if the shell
-/// has just ended. Reports the files given up.
+/// Removes the files named by the notes of a run, and the notes, except for notes of jobs. `just_now`
+/// is true if the shell has just ended. Reports the files given up.
 pub(super) fn clean(run: BorrowedFd, just_now: bool) -> CleanupReport {
+    clean_and(run, just_now, |_| false)
+}
+
+/// Removes like [`clean`], and also notes of jobs if `take` has taken the jobs over.
+fn clean_and(
+    run: BorrowedFd,
+    just_now: bool,
+    mut take: impl FnMut(&Path) -> bool,
+) -> CleanupReport {
     let mut left = CleanupReport::default();
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let Ok(mut notes) = Dir::openat(run, ".", flags, Mode::empty()) else { return left };
@@ -55,6 +64,9 @@ pub(super) fn clean(run: BorrowedFd, just_now: bool) -> CleanupReport {
         let file = Path::new(&path);
         if kind == NoteKind::Job {
             left.jobs.push(file.to_owned());
+            if !take(file) {
+                continue;
+            }
         } else if (just_now || kind.lasts()) && !kind.is_gone(file) {
             match kind.remove_reporting(file, &mut |text| left.lines.push((Level::ENDING, text))) {
                 Ok(()) => {}
@@ -123,9 +135,9 @@ fn lock(run: &Path) -> Option<FileLock> {
 }
 
 /// Removes files of the user's shells that were killed together with their supervisors. Reports the
-/// files given up.
-pub(super) fn sweep_stale_runs() -> CleanupReport {
-    let mut left = CleanupReport::default();
+/// files given up. Notes of jobs go after `take` has taken the jobs over.
+pub(super) fn sweep_stale_runs(mut take: impl FnMut(&Path)) -> Vec<(Level, String)> {
+    let mut left = Vec::new();
     let runs = user_directory::path().join(RUNS);
     // A sweep does not create the directory. An existing one must be as private as one created by
     // this shell.
@@ -137,20 +149,23 @@ pub(super) fn sweep_stale_runs() -> CleanupReport {
     for run in std::fs::read_dir(&runs).into_iter().flatten().flatten() {
         let path = run.path();
         if let Some(directory) = lock(&path) {
-            let CleanupReport { lines, jobs } = clean(directory.as_fd(), false);
-            left.lines.extend(lines);
-            left.jobs.extend(jobs);
+            let took = |job: &Path| {
+                take(job);
+                true
+            };
+            left.extend(clean_and(directory.as_fd(), false, took).lines);
             remove_run(&path);
         }
     }
     left
 }
 
-/// Removes files of the interpreter that held these locks. Returns the notes of its jobs elsewhere.
-pub(crate) fn sweep_interpreter(locks: &[OwnedFd]) -> Vec<PathBuf> {
-    let mut jobs = Vec::new();
+/// Removes files of the interpreter that held these locks, and cancels its jobs elsewhere. The notes
+/// of jobs go last, so that the next shell cancels the jobs if this process is killed.
+pub(crate) fn sweep_interpreter(locks: &[OwnedFd], cancel: impl Fn(&[PathBuf])) {
     for lock in locks {
-        jobs.extend(clean(lock.as_fd(), true).jobs);
+        cancel(&clean(lock.as_fd(), true).jobs);
+        clean_and(lock.as_fd(), true, |_| true);
         // Path of the run's directory. Where the system does not report the path, the empty
         // directory stays.
         let own = format!("/proc/self/fd/{}", lock.as_raw_fd());
@@ -158,5 +173,4 @@ pub(crate) fn sweep_interpreter(locks: &[OwnedFd]) -> Vec<PathBuf> {
             remove_run(&path);
         }
     }
-    jobs
 }

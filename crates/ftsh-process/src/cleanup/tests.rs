@@ -1,5 +1,6 @@
 //! Remaining files at each moment at which a shell can be killed.
 
+use std::cell::RefCell;
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -59,7 +60,7 @@ fn sweep_until_gone(run: &Path) {
     let limit = Instant::now() + Duration::from_secs(20);
     while run.exists() {
         assert!(Instant::now() < limit, "{}", run.display());
-        sweep_stale_runs();
+        sweep_stale_runs(|_| {});
     }
 }
 
@@ -75,14 +76,14 @@ fn the_survivor_cleans_up_after_each_step() {
         steps(&registry, place.path(), count);
         let run = registry.path();
         // The shell is alive, so its lock is held.
-        sweep_stale_runs();
+        sweep_stale_runs(|_| {});
         assert_eq!(names(place.path()).is_empty(), count < 2);
         if count % 2 == 0 {
             registry.close();
         } else {
             let (parcel, locks) = sys::receive_descriptors(&supervisor).expect("a lock");
             assert_eq!(parcel, Parcel::Lock);
-            sweep_interpreter(&locks);
+            sweep_interpreter(&locks, |_| {});
         }
         assert!(sys::receive_descriptors(&supervisor).is_err() || count % 2 == 0);
         let wanted: &[PathBuf] = if count < 3 { &[] } else { &[place.path().join("f")] };
@@ -100,7 +101,7 @@ fn the_next_shell_cleans_up_after_each_step() {
         let run = registry.path().expect("a directory of the run");
         // One of the two processes is gone; the other still holds the lock.
         registry.die();
-        sweep_stale_runs();
+        sweep_stale_runs(|_| {});
         assert_eq!(names(place.path()).is_empty(), count < 2);
         drop(supervisor);
         sweep_until_gone(&run);
@@ -108,6 +109,23 @@ fn the_next_shell_cleans_up_after_each_step() {
         assert_eq!(names(place.path()), wanted, "after {count} steps");
         assert!(!run.exists());
     }
+}
+
+#[test]
+fn a_job_is_noted_until_a_shell_has_canceled_it() {
+    let (registry, supervisor) = registry();
+    registry.keep_stale_job(Path::new("job"));
+    let run = registry.path().expect("a directory of the run");
+    // The shell ends before it cancels the job.
+    assert_eq!(registry.close(), [Path::new("job")]);
+    let (_, locks) = sys::receive_descriptors(&supervisor).expect("a lock");
+    let canceled = RefCell::new(Vec::new());
+    sweep_interpreter(&locks, |jobs| {
+        assert!(run.join("job-1").is_symlink());
+        canceled.borrow_mut().extend_from_slice(jobs);
+    });
+    assert_eq!(*canceled.borrow(), [Path::new("job")]);
+    assert!(!run.exists());
 }
 
 #[test]
@@ -242,7 +260,7 @@ fn a_partial_addition_is_removed_at_once_or_never() {
             registry.die();
             let (_, locks) = sys::receive_descriptors(&supervisor).expect("a lock");
             if survives {
-                sweep_interpreter(&locks);
+                sweep_interpreter(&locks, |_| {});
             } else {
                 drop(locks);
                 sweep_until_gone(&run);

@@ -171,7 +171,7 @@ impl SupervisorProcess {
         for (parcel, descriptors) in self.parcels.take() {
             match parcel {
                 Parcel::Program => program = program.or(Some(descriptors)),
-                Parcel::Lock => cancel_jobs(&sweep_interpreter(&descriptors)),
+                Parcel::Lock => sweep_interpreter(&descriptors, cancel_jobs),
                 Parcel::Exited(_) | Parcel::Signaled(_) => {}
             }
         }
