@@ -119,7 +119,7 @@ impl Held {
             FdSource::Hold(buffer) => Some((change.descriptor, buffer)),
             _ => None,
         });
-        let held: Vec<_> = BTreeMap::from_iter(held).into_values().collect();
+        let held: Vec<_> = held.collect::<BTreeMap<_, _>>().into_values().collect();
         let is_attempt = redirects.iter().any(|it| matches!(it.source, FdSource::Spool(_)));
         if is_attempt || held.len() == 1 {
             self.of_attempts.extend(held);
