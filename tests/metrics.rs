@@ -146,11 +146,16 @@ fn runs_that_do_not_begin_change_nothing() {
 
 #[test]
 fn a_kill_is_a_failure() {
-    let run = script("sh -c 'echo ready > ready; exec sleep 60'").start();
-    run.until_lines("ready", 1);
-    let text = fs::read_to_string(file(run.directory())).expect("metrics");
-    assert!(value(&text, "last_start_timestamp_seconds") > 0);
-    kill(run.interpreter().expect("an interpreter"), Signal::SIGKILL).expect("it lives");
-    let finished = run.wait();
-    assert_eq!(value(&metrics(&finished), "last_status"), 137_000);
+    for of_interpreter in [true, false] {
+        let run = script("sh -c 'echo ready > ready; exec sleep 60'").start();
+        run.until_lines("ready", 1);
+        let text = fs::read_to_string(file(run.directory())).expect("metrics");
+        assert!(value(&text, "last_start_timestamp_seconds") > 0);
+        let interpreter = run.interpreter().expect("an interpreter");
+        let victim = if of_interpreter { interpreter } else { run.pid() };
+        kill(victim, Signal::SIGKILL).expect("it lives");
+        run.until_gone("after SIGKILL");
+        let finished = run.wait();
+        assert_eq!(value(&metrics(&finished), "last_status"), 137_000, "{of_interpreter}");
+    }
 }

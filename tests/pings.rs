@@ -153,6 +153,14 @@ fn signals_are_failures() {
     run.wait().killed_by(Signal::SIGTERM).nothing_left();
     assert_eq!(monitor.kinds(), ["start", "fail"]);
     assert!(monitor.report().contains("ended by SIGTERM"), "{}", monitor.report());
+    // The interpreter reports the end of a supervisor, with the output.
+    let monitor = Monitor::start();
+    let run = script(&format!("echo out; {STAYS}"), &monitor).options(["--cron"]).start();
+    run.until_lines("ready", 1);
+    kill(run.pid(), Signal::SIGKILL).expect("it lives");
+    run.until_gone("after SIGKILL");
+    assert_eq!(monitor.kinds(), ["start", "fail"]);
+    assert!(monitor.report().ends_with("ended by SIGKILL; it printed:\nout\n"));
 }
 
 #[test]

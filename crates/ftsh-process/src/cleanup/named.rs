@@ -63,7 +63,8 @@ pub fn replace_file(path: &Path, mode: u32, content: &[u8]) -> io::Result<()> {
 /// Runs an operation with the registry of this process's run, or with one of its own.
 fn with_registry<T>(run: impl FnOnce(&Arc<Registry>) -> io::Result<T>) -> io::Result<T> {
     let own = OWN.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
-    if let Some(registry) = own {
+    // The registry is closed while a shell reports its end.
+    if let Some(registry) = own.filter(|registry| registry.begin().is_some()) {
         return run(&registry);
     }
     // Before the run, there is no supervisor: after a kill, only the next shell could clean up.
