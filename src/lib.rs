@@ -8,5 +8,5 @@ pub mod log;
 pub mod repl;
 pub mod report;
 mod state;
-mod telemetry;
+pub mod telemetry;
 pub mod timeline;

@@ -103,6 +103,7 @@ mod terminal;
 mod tidy;
 mod timing;
 mod torn;
+mod traces;
 mod unreadable;
 mod uses;
 mod with;

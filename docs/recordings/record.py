@@ -1,5 +1,5 @@
 """Records what somebody sees who uses ftsh at a terminal: `record.py FTSH FOLDER` makes prefix.svg, prompt.svg
-and forall.svg, and draws ../operate/timeline.svg.
+and forall.svg, and draws timeline.svg and trace.svg in ../operate.
 
 The terminal, the shell and the commands are real; only the keys are pressed by this program, and the server that some
 downloads come from is its own, on this machine, and as unreliable as is told of it below.
@@ -22,6 +22,7 @@ from pathlib import Path
 from termios import TIOCSWINSZ
 
 from film import Film
+from spans import draw
 
 PORT = 8080
 
@@ -199,10 +200,40 @@ def timeline(ftsh, home, path):
     subprocess.run([ftsh, "--timeline", "run.journal", "-o", picture], cwd=home, env=environment, check=True)
 
 
+# The first fetch fails. The first publication of beta waits until the shell is killed.
+SITES = {
+    "fetch": "sleep 0.6; mkdir fetched 2> /dev/null && exit 1; exit 0",
+    "publish": 'sleep 0.5; test "$1" = gamma && sleep 0.4 && exit 0; mkdir begun 2> /dev/null && exec sleep 60; sleep 0.4',
+}
+
+
+def trace(ftsh, home, path):
+    """Draws the trace of the script in observability.md, whose shell is killed once."""
+    page = path.parent.parent / "operate" / "observability.md"
+    home = Path(home)
+    (home / "site.ftsh").write_text(page.read_text().split("```ftsh\n")[1].split("```")[0])
+    for name, text in SITES.items():
+        (home / name).write_text(f"#!/bin/sh\n{text}\n")
+        (home / name).chmod(0o755)
+    environment = {"PATH": f"{home}:{os.environ['PATH']}", "HOME": str(home)}
+    run = [ftsh, "-l", "0", "--journal", "run.journal", "--otlp", "spans", "site.ftsh"]
+    first = subprocess.Popen(run, cwd=home, env=environment)
+    while not (home / "begun").exists():
+        time.sleep(0.01)
+    time.sleep(1)
+    [interpreter] = subprocess.run(["pgrep", "-P", str(first.pid)], capture_output=True, text=True).stdout.split()
+    for pid in [first.pid, int(interpreter)]:
+        os.kill(pid, signal.SIGKILL)
+    first.wait()
+    time.sleep(1)
+    subprocess.run(run, cwd=home, env=environment, check=True)
+    draw(home / "spans", page.with_name("trace.svg"))
+
+
 def main():
     ftsh, folder = os.path.abspath(sys.argv[1]), Path(sys.argv[2]).resolve()
     os.environ["PATH"] = f"{os.path.dirname(ftsh)}:{os.environ['PATH']}"
-    for session in [prefix, prompt, forall, timeline]:
+    for session in [prefix, prompt, forall, timeline, trace]:
         with tempfile.TemporaryDirectory() as home:
             session(ftsh, home, folder / f"{session.__name__}.svg")
 

@@ -1,12 +1,14 @@
 //! `--branch`: runs a branch of another shell's `forall`. Only shells use this option; see
 //! [`ftsh_remote`].
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -16,9 +18,13 @@ use nix::unistd::{close, dup2_stdin, gethostname};
 
 use crate::cli::messages::{self, BlockingIo, NOTHING_WAS_RUN, end};
 use crate::cli::options;
+use crate::telemetry::Spans;
 use ftsh_cluster as cluster;
 use ftsh_machine::control::Controller;
 use ftsh_machine::driver::{self, Interactive};
+use ftsh_machine::record::Level;
+use ftsh_machine::record::spans::RemoteSpans;
+use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Machine, Outcome};
 use ftsh_process as process;
 use ftsh_process::non_blocking_writer;
@@ -33,6 +39,8 @@ const OPTION: &str = "--branch";
 /// Descriptors that a script can name besides the three standard ones.
 const FIRST_OTHER: i32 = 3;
 const LAST_OTHER: i32 = 9;
+/// Maximum number of spans that the report of a branch contains.
+const MAX_SPANS: usize = 2000;
 /// Variable that holds the directory of channels.
 const CHANNELS: &str = "FTSH_CHANNELS";
 
@@ -50,6 +58,8 @@ struct PreparedBranch {
     kill_timeout: Duration,
     /// Time of the dispatch, on the clock of the run.
     at: Duration,
+    /// Builder of the spans of the branch, and secrets that they must not contain.
+    spans: Option<(Spans, Secrets)>,
 }
 
 /// Receives a branch from the head, runs the branch, and reports the result.
@@ -175,6 +185,9 @@ fn prepare(branch: Branch, identity: &Identity) -> Result<PreparedBranch> {
     let file = packed.texts.get(packed.place.text).map(|it| Arc::clone(it.source.name()));
     let channels = child_env.iter().find(|(name, _)| name == CHANNELS);
     let channels = channels.map(|(_, directory)| directory.to_path_lossy().into_owned());
+    let trace = packed.config.trace.map(Spans::of_branch);
+    let spans = trace.map(|spans| (spans, packed.config.secrets.clone()));
+    packed.config.log_level = spans.as_ref().map_or(Level::NOTHING, |_| Level::SPANS);
     let machine = Machine::of_branch(packed, at)?;
     let config = process::ProcessConfig {
         child_env: known_variables(child_env),
@@ -183,7 +196,7 @@ fn prepare(branch: Branch, identity: &Identity) -> Result<PreparedBranch> {
         durations: process::DurationsConfig::default(),
     };
     let file = file.unwrap_or_default();
-    Ok(PreparedBranch { machine, file, config, kill_timeout, at: at.elapsed() })
+    Ok(PreparedBranch { machine, file, config, kill_timeout, at: at.elapsed(), spans })
 }
 
 /// Returns the variables for nested shells.
@@ -197,7 +210,7 @@ fn known_variables(child_env: Vec<(String, BString)>) -> Vec<(&'static str, BStr
 
 /// Runs a branch while the lease lasts, and reports the result.
 fn run(prepared: PreparedBranch, go: &Go, node: String, lease: Lease) -> Result<Outcome> {
-    let PreparedBranch { machine, file, config, at, .. } = prepared;
+    let PreparedBranch { machine, file, config, at, spans, .. } = prepared;
     let (nonce, elapsed) = (go.nonce, at + go.waited);
     let cannot_control =
         |error: io::Error| anyhow!("can't receive messages of the head: {}", plain(&error));
@@ -208,10 +221,23 @@ fn run(prepared: PreparedBranch, go: &Go, node: String, lease: Lease) -> Result<
     let execute = move |mut machine: Machine, supervision| {
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let clock = Instant::now();
+        let log_level = spans.as_ref().map_or(Level::NOTHING, |_| Level::SPANS);
+        let spans = Rc::new(RefCell::new(spans));
+        if let Some((spans, _)) = &mut *spans.borrow_mut() {
+            spans.start(elapsed, began);
+        }
+        let traced = Rc::clone(&spans);
         let mut driver = process::ProcessDriver::new(
             config,
             process::Attachments {
                 file,
+                log_level,
+                log: Box::new(move |record| {
+                    if let Some((spans, secrets)) = &mut *traced.borrow_mut() {
+                        spans.add(&record.hide(secrets));
+                        spans.limit(MAX_SPANS);
+                    }
+                }),
                 supervision,
                 elapsed,
                 control: Some(link),
@@ -221,7 +247,12 @@ fn run(prepared: PreparedBranch, go: &Go, node: String, lease: Lease) -> Result<
         .map_err(|error| anyhow!("can't prepare to start commands: {}", plain(&error)))?;
         let outcome = driver::run(&mut machine, &mut *driver);
         driver.kill_survivors();
-        let Some(ended) = machine.branch_ended_with() else { return Ok(outcome) };
+        let Some(mut ended) = machine.branch_ended_with() else { return Ok(outcome) };
+        if let Some((mut spans, _)) = spans.take() {
+            spans.finish(Some(&outcome));
+            spans.limit(MAX_SPANS);
+            ended.spans = RemoteSpans { finished: spans.take(), dropped: spans.take_dropped() };
+        }
         let record = BranchRecord { ended, node, began, elapsed: clock.elapsed() };
         let record = NodeLine::Record(Box::new(record)).encode(&nonce);
         non_blocking_writer::standard_output().print(&NodeLine::OutputEnded.encode(&nonce));

@@ -120,7 +120,7 @@ pub struct LogWriter {
 
 /// Opens a file for appending, and creates it if needed. Fails at once for a named pipe that no
 /// process reads.
-fn open_to_append(path: &Path) -> io::Result<File> {
+pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).create(true).custom_flags(libc::O_NONBLOCK);
     let file = options.open(path).map_err(|error| match error.raw_os_error() {

@@ -6,6 +6,7 @@
 //! - `FTSH_SIMULATE_SEED=n`: one program in one world, with a complete trace.
 //! - `FTSH_SIMULATE_PROGRAMS=n`: number of programs, from the seed `FTSH_SIMULATE_FIRST` or a seed
 //!   from the clock. `just simulate n` uses an optimized machine.
+//! - `FTSH_SIMULATE_SPANS=file`: appends the spans of the runs, for a collector of traces.
 
 #![allow(unsafe_code)]
 
@@ -18,7 +19,10 @@ mod program;
 mod resume;
 mod run;
 mod shrink;
+#[path = "../support/spans.rs"]
+mod spans;
 mod tape;
+mod traces;
 mod world;
 
 use std::collections::BTreeMap;

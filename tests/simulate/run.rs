@@ -21,6 +21,7 @@ use crate::oracle::{Judged, Oracles, Violation};
 use crate::program::{Program, Promises, SCRIPT, generate};
 use crate::resume;
 use crate::tape::Tape;
+use crate::traces::{Traced, context};
 use crate::world::{Faulty, WaitResult};
 
 /// Maximum number of outputs before a machine is interrupted, and again before the test fails.
@@ -51,6 +52,7 @@ pub(crate) struct Ran {
     is_interrupted: bool,
     /// Outputs of the machine since its last event.
     late: Duration,
+    traced: Option<Traced>,
 }
 
 /// Number of worlds for each program, because parsing takes longer than running.
@@ -120,10 +122,10 @@ fn check_ready(ready: &Ready, seed: u64) -> Ran {
     if first.violation.is_none() && seed.is_multiple_of(WORLDS) {
         let level = [Level::NOTHING, Level::FAILURES, Level::COMMANDS, Level::PROCESSES];
         let level = level[(seed / WORLDS) as usize % level.len()];
-        let second = run(ready, seed, level, false);
-        if second.digest != first.digest {
-            first.violation = Some(difference(ready, seed, level));
-        }
+        first.compare(ready, seed, level);
+    }
+    if first.violation.is_none() && seed % WORLDS >= 2 {
+        first.compare(ready, seed, Level::SPANS);
     }
     first
 }
@@ -207,11 +209,20 @@ fn config(dice: &mut Dice, log_level: Level) -> Config {
 }
 
 impl Ran {
+    /// Compares the run with another one at another level of the log.
+    fn compare(&mut self, ready: &Ready, seed: u64, level: Level) {
+        let second = run(ready, seed, level, false);
+        self.violation = second
+            .violation
+            .or_else(|| (second.digest != self.digest).then(|| difference(ready, seed, level)));
+    }
+
     fn run(&mut self, ready: &Ready, seed: u64, level: Level) -> Result<(), Violation> {
         let Ready { script, library, durations, promises } = ready;
         // The world uses another sequence than the program.
         let mut dice = Dice::new(!seed);
-        let config = config(&mut dice, level);
+        let config = Config { trace: context(seed), ..config(&mut dice, level) };
+        self.traced = Traced::new(seed).filter(|_| level == Level::SPANS);
         let mut oracles =
             (level == Level::STRUCTURES).then(|| Oracles::new(script, promises, &config));
         let environment = vec![("HOME".into(), "/home".into()), ("ENV".into(), "1".into())];
@@ -223,7 +234,8 @@ impl Ran {
         let outcome = self.drive(&mut machine, &mut world, oracles.as_mut(), Some(&mut tape));
         self.judged = oracles.as_ref().map(Oracles::judged).unwrap_or_default();
         let outcome = outcome?;
-        tape.judge(&mut Dice::new(seed.rotate_left(1)), &outcome)?;
+        let traced = self.traced.take();
+        tape.judge(&mut Dice::new(seed.rotate_left(1)), world.now(), &outcome, traced)?;
         self.note(world.now(), &outcome);
         self.faults = std::mem::take(&mut world.faults.happened);
         world.calm_down();
@@ -321,6 +333,9 @@ impl Ran {
     }
 
     fn perform(&mut self, world: &mut Faulty, effect: Effect) {
+        if let Some(traced) = &mut self.traced {
+            traced.perform(&effect);
+        }
         if let Effect::Log(record) = &effect {
             if &*record.file == SCRIPT {
                 self.lines.insert(record.line);

@@ -13,6 +13,7 @@ use ftsh_syntax::Script;
 
 use crate::dice::Dice;
 use crate::oracle::Violation;
+use crate::traces::Traced;
 
 /// Size of unwritten entries above which they are committed.
 const SOON: Duration = Duration::from_millis(100);
@@ -101,7 +102,13 @@ impl Tape {
 
     /// Checks at the end of a run that the run and any beginning of it can be replayed at any log
     /// level.
-    pub(crate) fn judge(mut self, dice: &mut Dice, outcome: &Outcome) -> Result<(), Violation> {
+    pub(crate) fn judge(
+        mut self,
+        dice: &mut Dice,
+        now: Time,
+        outcome: &Outcome,
+        traced: Option<Traced>,
+    ) -> Result<(), Violation> {
         let wrong = |what: String| Err(Violation { oracle: "replay", what });
         self.writer.end(outcome).expect("memory");
         let bytes = self.memory.0.borrow();
@@ -109,6 +116,9 @@ impl Tape {
             Ok(journal) => journal,
             Err(error) => return wrong(error.to_string()),
         };
+        if let Some(traced) = traced {
+            traced.judge(&journal, now, outcome)?;
+        }
         let level = *dice.pick(&[Level::NOTHING, Level::COMMANDS, Level::PROCESSES]);
         match replay(&journal, level, |_: &LogRecord| ()) {
             Err(error) => return wrong(error.to_string()),

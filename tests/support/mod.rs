@@ -16,6 +16,7 @@ pub(crate) mod run;
 pub(crate) mod side_by_side;
 pub(crate) mod skipped;
 pub(crate) mod slurm;
+pub(crate) mod spans;
 pub(crate) mod sshd;
 pub(crate) mod terminal;
 

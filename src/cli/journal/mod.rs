@@ -10,7 +10,8 @@ mod sourced;
 mod start;
 mod view;
 
-pub(super) use self::journal_file::{JournalClaim, JournalFile, claim, has_earlier};
+pub(super) use self::journal_file::{EarlierRun, JournalClaim, JournalFile, claim, has_earlier};
+pub(super) use self::moment::since_1970;
 pub(super) use self::output::open as open_output;
 pub(super) use self::record::{Recorded, Recording, SharedJournal};
 pub(super) use self::reported::at_end;

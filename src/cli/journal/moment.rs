@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use ftsh_machine::outcome::Human;
 
 /// Returns the present time since 1970.
-pub(super) fn since_1970() -> Duration {
+pub(crate) fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 

@@ -14,7 +14,9 @@ use super::journal_file::JournalFile;
 use super::moment::since_1970;
 use super::start;
 use crate::cli::messages::print_message;
-use ftsh_journal::{Beginning, Journal, Recorder, ReplayResult, ReplayedWorld, Writer, elapsed};
+use ftsh_journal::{
+    Beginning, Journal, Recorder, ReplayResult, ReplayedWorld, Started, Writer, elapsed,
+};
 use ftsh_machine::driver::{self, Durable};
 use ftsh_machine::effect::Environment;
 use ftsh_machine::record::LogRecord;
@@ -49,6 +51,8 @@ pub(crate) struct Recorded {
     ready: ReadyRun,
     /// Time since the beginning of the run.
     pub elapsed: Duration,
+    /// Moment of this start, since 1970.
+    pub at: Duration,
     pub journal: SharedJournal,
 }
 
@@ -128,7 +132,7 @@ impl Recording {
             writer: Rc::new(RefCell::new(writer)),
             _liveness_locks: liveness_locks,
         };
-        Ok(Recorded { ready, elapsed, journal })
+        Ok(Recorded { ready, elapsed, at: since_1970(), journal })
     }
 }
 
@@ -165,9 +169,9 @@ impl Recorded {
         mark: &str,
         deadline: Deadline,
     ) -> Result<Outcome> {
-        let Self { ready, elapsed, journal: SharedJournal { path, writer, _liveness_locks } } =
-            self;
-        writer.borrow_mut().start(start::this(elapsed, pid, mark)?);
+        let Self { ready, elapsed, at, journal } = self;
+        let SharedJournal { path, writer, _liveness_locks } = journal;
+        writer.borrow_mut().start(Started { at, ..start::this(elapsed, pid, mark)? });
         let deadline = deadline + elapsed;
         let cannot = |error: io::Error| cannot_write(&path, &error);
         let (outcome, ended) = match ready {

@@ -14,6 +14,7 @@ use super::sourced::SourcedFiles;
 use super::start;
 use crate::cli::messages::{print_note, usage};
 use crate::cli::plan::source::ScriptSource;
+use crate::telemetry::Spans;
 use ftsh_journal::{Journal, Over, replay};
 use ftsh_machine::record::{Level, LogRecord};
 use ftsh_machine::secrets::Secrets;
@@ -53,6 +54,11 @@ impl EarlierRun {
     /// Returns the name of the script.
     pub(crate) fn name(&self) -> &str {
         &self.journal.beginning.name
+    }
+
+    /// Returns the builder of the run's spans.
+    pub(crate) fn spans(&self) -> Spans {
+        spans(&self.journal)
     }
 
     /// Compares the run with the script of this start, which is given if it is readable.
@@ -206,6 +212,16 @@ impl EarlierRun {
             origin: RunOrigin::Resumed { journal, replayed },
         }))
     }
+}
+
+/// Returns the builder of the spans of a recorded run.
+pub(super) fn spans(journal: &Journal) -> Spans {
+    let (run, beginning) = (journal.run, &journal.beginning);
+    let mut spans = Spans::new(beginning.trace(run), &beginning.name, beginning.pid());
+    for start in &journal.starts {
+        spans.start(start.elapsed, start.at);
+    }
+    spans
 }
 
 /// Restores the environment of the first start.

@@ -1,4 +1,4 @@
-//! Views of a journal: `--replay`, `--status`, `--timeline`.
+//! Views of a journal: `--replay`, `--status`, `--timeline`, `--trace`.
 
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
@@ -9,11 +9,13 @@ use anyhow::{Result, anyhow, bail};
 
 use super::journal_file::{content, is_done_with, is_locked, latest_pid};
 use super::moment::{moment, timestamp};
+use super::resume::spans;
 use super::start;
 use crate::cli::messages::BlockingIo;
 use crate::cli::messages::{print_note, print_text, usage};
-use crate::cli::plan::{JournalView, RunPlan};
+use crate::cli::plan::{JournalView, RunPlan, TracePlan};
 use crate::log::{LineRenderer, LogStyle, signal_name};
+use crate::telemetry::SpanSender;
 use crate::timeline::{self, Timeline};
 use ftsh_journal::{Journal, Over, Unreadable, elapsed, replay};
 use ftsh_machine::outcome::Human;
@@ -40,6 +42,7 @@ pub(crate) fn view(view: JournalView, path: &Path, plan: &RunPlan) -> Result<Out
     }
     let outcome = match view {
         JournalView::Log => log(&journal, plan),
+        JournalView::Trace => trace(&journal, in_progress, plan),
         JournalView::Status => page(&journal, in_progress, gap.is_some()),
         JournalView::Timeline => {
             let picture = plan.reporting.picture.as_deref();
@@ -103,6 +106,28 @@ fn log(journal: &Journal, plan: &RunPlan) -> Result<Outcome> {
             bail!("can't write to standard output: {}", plain(&error))
         }
         _ => Ok(Outcome::Succeeded),
+    }
+}
+
+/// Writes the trace of the run.
+fn trace(journal: &Journal, in_progress: bool, plan: &RunPlan) -> Result<Outcome> {
+    let Some(TracePlan { destination, .. }) = plan.reporting.trace.clone() else {
+        return Ok(Outcome::Succeeded);
+    };
+    let (mut spans, mut finished) = (spans(journal), Vec::new());
+    let replayed = replay(journal, Level::SPANS, |record: &LogRecord| {
+        spans.add(record);
+        finished.append(&mut spans.take());
+    })?;
+    if replayed.outcome.is_some() || !in_progress {
+        spans.finish(replayed.outcome.as_ref());
+        finished.append(&mut spans.take());
+    }
+    let mut sender = SpanSender::new(destination);
+    sender.send(&finished);
+    match sender.finish() {
+        None => Ok(Outcome::Succeeded),
+        Some(unsent) => bail!("{unsent}"),
     }
 }
 

@@ -165,6 +165,9 @@ pub struct Flags {
     /// Append a line to FILE for each branch of a forall: JSON, or .tsv as GNU parallel's job log
     #[arg(long, value_name = "FILE", value_hint = FILE, help_heading = LOG)]
     pub results: Option<OsString>,
+    /// Append the trace of the run to FILE in OpenTelemetry's JSON, or send it to a URL (1: as OTEL_...)
+    #[arg(long, value_name = "FILE", value_hint = FILE, help_heading = LOG)]
+    pub otlp: Option<OsString>,
 
     /// Show output only if the run fails (=stderr: or warns)
     #[arg(long, value_name = "MODE", require_equals = true, help_heading = CRON)]
@@ -223,6 +226,9 @@ pub struct Flags {
     /// Draw the run in FILE, to the file of -o or to standard output
     #[arg(long, value_name = "FILE", value_hint = FILE, help_heading = RECORDED)]
     pub timeline: Option<OsString>,
+    /// With --otlp: write the trace of the run in FILE; run nothing
+    #[arg(long, value_name = "FILE", value_hint = FILE, help_heading = RECORDED)]
+    pub trace: Option<OsString>,
     /// With --timeline: draw into FILE, an .svg, or an .html that zooms
     #[arg(short = 'o', value_name = "FILE", value_hint = FILE, help_heading = RECORDED)]
     pub output: Option<OsString>,
@@ -247,13 +253,13 @@ pub struct Flags {
 }
 
 /// Main names of options that request something other than work on a script file.
-pub const INSTEAD_OF_SCRIPT: [&str; 7] =
-    ["-c", "--replay", "--status", "--timeline", "--explain", "--lsp", "--channels"];
+pub const INSTEAD_OF_SCRIPT: [&str; 8] =
+    ["-c", "--replay", "--status", "--timeline", "--trace", "--explain", "--lsp", "--channels"];
 
 impl Flags {
     /// True if the first word names a script or is a head.
     pub(crate) fn has_script(&self) -> bool {
-        let views = [&self.text, &self.replay, &self.status, &self.timeline];
+        let views = [&self.text, &self.replay, &self.status, &self.timeline, &self.trace];
         let is_other = self.explain.is_some() || self.lsp || self.channels || self.calls();
         !is_other && views.into_iter().all(Option::is_none)
     }
@@ -265,7 +271,7 @@ impl Flags {
 
     /// Returns combinations of options that are errors, each with its message. True if the command
     /// line has the combination. Clap's `requires` has no place for the reason.
-    pub(crate) fn conflicts(&self) -> [(bool, &'static str); 10] {
+    pub(crate) fn conflicts(&self) -> [(bool, &'static str); 11] {
         let has_script = !self.words.is_empty() || self.text.is_some();
         let shows = |file: &Option<OsString>| file.is_some() && has_script;
         let (is_picture, is_storm) = (self.timeline.is_some(), self.storm);
@@ -282,6 +288,7 @@ impl Flags {
             (shows(&self.replay), "`--replay` shows a recorded run and takes no script"),
             (shows(&self.status), "`--status` shows a recorded run and takes no script"),
             (shows(&self.timeline), "`--timeline` shows a recorded run and takes no script"),
+            (shows(&self.trace), "`--trace` shows a recorded run and takes no script"),
             (
                 self.strict && !self.check,
                 "`--strict` needs `-n`, whose warnings it makes a failure",

@@ -35,7 +35,7 @@ const fn inherited(option: &'static str, variable: &'static str, default: &'stat
 }
 
 /// Variables of options in the order of the help.
-pub static SETTINGS: [Setting; 22] = [
+pub static SETTINGS: [Setting; 23] = [
     inherited("--unset", "FTSH_UNSET", "fail"),
     inherited("--backoff", "FTSH_BACKOFF", ""),
     inherited("-t", "FTSH_KILL_TIMEOUT", "30"),
@@ -46,6 +46,7 @@ pub static SETTINGS: [Setting; 22] = [
     inherited("-D", "FTSH_LOG_DECIMAL", ""),
     inherited("--log-format", "FTSH_LOG_FORMAT", "text"),
     inherited("--redact", "FTSH_REDACT_NAMES", ""),
+    inherited("--otlp", "FTSH_OTLP", ""),
     private("--cron", "FTSH_CRON", ""),
     private("--cron-after", "FTSH_CRON_AFTER", ""),
     private("--lock", "FTSH_LOCK", ""),

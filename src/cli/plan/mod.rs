@@ -12,7 +12,7 @@ use self::source::ScriptSource;
 use crate::cli::lock;
 use crate::cli::options::values::{CronMode, WhenBusy};
 use crate::log::Format;
-use crate::telemetry::Url;
+use crate::telemetry::{Destination, Url};
 use ftsh_cluster::ClusterConfig;
 use ftsh_machine::{Config, Deadline};
 use ftsh_process::ProcessConfig;
@@ -79,6 +79,8 @@ pub(super) enum JournalView {
     Status,
     /// Picture of the run.
     Timeline,
+    /// Trace of the run.
+    Trace,
 }
 
 /// A script and its arguments.
@@ -125,6 +127,15 @@ pub(super) struct JournalPlan {
     pub deadline: Deadline,
 }
 
+/// Trace of a run.
+#[derive(Clone, Debug)]
+pub(super) struct TracePlan {
+    /// Destination of the spans.
+    pub destination: Destination,
+    /// Place of the caller in its trace.
+    pub caller: Option<BString>,
+}
+
 /// Reports about a run.
 #[derive(Debug)]
 pub(super) struct ReportingPlan {
@@ -142,6 +153,8 @@ pub(super) struct ReportingPlan {
     pub summary: bool,
     /// File that receives a line for each branch.
     pub results: Option<PathBuf>,
+    /// Trace of the run, if wanted.
+    pub trace: Option<TracePlan>,
     /// File of the picture of a journal; standard output if none.
     pub picture: Option<PathBuf>,
 }

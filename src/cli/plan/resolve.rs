@@ -17,15 +17,16 @@ use crate::cli::options::values::{self, BadValue};
 use crate::cli::plan::source::ScriptSource;
 use crate::cli::plan::{
     Action, CronMode, JournalPlan, JournalView, ReportingPlan, RunPlan, ScriptPlan, StartPlan,
-    TelemetryPlan, WhenBusy,
+    TelemetryPlan, TracePlan, WhenBusy,
 };
 use crate::cli::prefix::Prefix;
 use crate::log::Format;
 use crate::state;
-use crate::telemetry::Url;
+use crate::telemetry::{Destination, Url};
 use ftsh_cluster::ClusterConfig;
 use ftsh_machine::Config;
 use ftsh_machine::record::Level;
+use ftsh_machine::record::spans::TRACEPARENT;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::time::{Deadline, Time};
 use ftsh_process::{DurationStore, DurationsConfig, KillTimeout, LimitClocks, ProcessConfig};
@@ -38,6 +39,7 @@ const ON: &str = "1";
 
 const KILL_TIMEOUT: &str = "-t";
 const REDACT: &str = "--redact";
+const OTLP: &str = "--otlp";
 
 /// Longest wait for the end of a run that `--lock-busy replace` ends, without `--lock-wait`.
 const REPLACE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -171,16 +173,39 @@ impl Resolver<'_> {
     /// Returns the file that an option or else its variable names. The path is absolute, because
     /// nested shells may run elsewhere.
     fn file(&mut self, option: &str, typed: Option<&OsString>) -> Result<Option<PathBuf>> {
-        if typed.is_some_and(|file| file.is_empty()) {
-            return Err(usage(Slug::OptionValue, format_args!("`{option}` lacks its value")));
-        }
-        let variable = || self.context.get(options::setting(option)?.variable);
-        let file = typed.cloned().or_else(variable);
-        let file = file.map(|file| self.context.directory.join(file));
+        let file = self.path(option, typed)?.map(|file| self.context.directory.join(file));
         if let Some(file) = &file {
             self.pass_on(option, file.as_os_str().as_bytes());
         }
         Ok(file)
+    }
+
+    /// Returns the text of an option or else of its variable, which is not empty.
+    fn path(&self, option: &str, typed: Option<&OsString>) -> Result<Option<OsString>> {
+        if typed.is_some_and(|file| file.is_empty()) {
+            return Err(usage(Slug::OptionValue, format_args!("`{option}` lacks its value")));
+        }
+        let variable = || self.context.get(options::setting(option)?.variable);
+        Ok(typed.cloned().or_else(variable))
+    }
+
+    /// Returns the trace that `--otlp` or its variable names.
+    fn trace(&mut self) -> Result<Option<TracePlan>> {
+        let Some(mut value) = self.path(OTLP, self.flags.otlp.as_ref())?.filter(|it| it != "0")
+        else {
+            return Ok(None);
+        };
+        let is_file = value != ON && !value.to_string_lossy().contains("://");
+        if is_file {
+            value = self.context.directory.join(value).into();
+        }
+        self.pass_on(OTLP, value.as_bytes());
+        let variable = |name: &str| Some(self.context.get(name)?.to_string_lossy().into_owned());
+        let destination = Destination::new(Path::new(&value), variable).map_err(|url| {
+            usage(Slug::OptionValue, format_args!("`--otlp`: `{url}` is not the URL of a server"))
+        })?;
+        let caller = self.context.get(TRACEPARENT).map(|it| it.into_vec().into());
+        Ok(destination.map(|destination| TracePlan { destination, caller }))
     }
 
     /// Returns the kill timeout of this shell. Nested shells get less.
@@ -274,6 +299,7 @@ impl Resolver<'_> {
             ("--replay", &flags.replay, JournalView::Log),
             ("--status", &flags.status, JournalView::Status),
             ("--timeline", &flags.timeline, JournalView::Timeline),
+            ("--trace", &flags.trace, JournalView::Trace),
         ];
         for (option, file, view) in views {
             if let Some(file) = self.file(option, file.as_ref())? {
@@ -321,6 +347,7 @@ impl RunPlan {
         let log_decimal = resolver.switch("-D", flags.log_decimal)?;
         let log_file = resolver.file("-f", flags.log_file.as_ref())?;
         let results = resolver.file("--results", flags.results.as_ref())?;
+        let trace = resolver.trace()?;
         let kill_timeout = resolver.kill_timeout()?;
         let kill_mode = flags.kill_mode.as_deref();
         let kill_strong = resolver.value_or_default("-k", kill_mode, values::kill_mode)?;
@@ -360,15 +387,20 @@ impl RunPlan {
         let is_file = matches!(program, ScriptSource::File(_));
         let is_prefixed = matches!(program, ScriptSource::Prefix(_));
         let locked = match &lock {
-            Some(LockLocation::File(file)) => Some(file),
+            Some(LockLocation::File(file)) => Some(file.as_path()),
             _ => None,
         };
-        let is_journal = |file: Option<&PathBuf>| file.is_some() && file == journal.as_ref();
+        let spans = trace.as_ref().and_then(|trace| trace.destination.file());
+        let is_journal = |file: Option<&Path>| file.is_some() && file == journal.as_deref();
         let no_lock = lock.is_none();
         let is_replaced = when_busy == WhenBusy::Replace;
         check([
-            (is_journal(log_file.as_ref()), "`--journal` and `-f` can't have the same file"),
-            (is_journal(results.as_ref()), "`--journal` and `--results` can't have the same file"),
+            (is_journal(log_file.as_deref()), "`--journal` and `-f` can't have the same file"),
+            (
+                is_journal(results.as_deref()),
+                "`--journal` and `--results` can't have the same file",
+            ),
+            (is_journal(spans), "`--journal` and `--otlp` can't have the same file"),
             (is_journal(locked), "`--journal` and `--lock` can't have the same file"),
             (
                 is_prompt && journal.is_some(),
@@ -387,6 +419,7 @@ impl RunPlan {
                 "`--cron-after` needs a script file or `--lock=FILE`, next to which failures are \
                  counted",
             ),
+            (trace.is_none() && flags.trace.is_some(), "`--trace` needs `--otlp`"),
             (no_lock && flags.lock_wait.is_some(), "`--lock-wait` needs `--lock`"),
             (
                 no_lock && journal.is_none() && lock_busy.is_some(),
@@ -465,6 +498,7 @@ impl RunPlan {
                 cron: if is_prompt { CronMode::Off } else { cron },
                 summary: flags.summary,
                 results,
+                trace: trace.filter(|_| !is_prompt),
                 picture,
             },
             telemetry: if is_prompt { TelemetryPlan::default() } else { telemetry },

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::cli::journal::{EndedRun, JournalFile, Recording, SharedJournal};
+use crate::cli::journal::{EndedRun, JournalFile, Recording, SharedJournal, since_1970};
 use crate::cli::lock::HeldLock;
 use crate::cli::messages::print_message;
 use crate::cli::options::topics;
@@ -133,6 +133,7 @@ impl RunContext {
             Workload::Run(mut machine) => {
                 let secrets = machine.secrets().clone();
                 let story = is_prompt.then(Rc::default);
+                reporters.borrow_mut().start(Duration::ZERO, since_1970());
                 let mut driver = self.driver(supervision, &secrets, None, story.clone())?;
                 if let Some(story) = story {
                     return Ok(repl::run(*machine, driver, story, topics::all()));
@@ -154,6 +155,7 @@ impl RunContext {
             Workload::Record(recording) => {
                 let secrets = recording.machine().secrets().clone();
                 let recorded = recording.open()?;
+                reporters.borrow_mut().start(recorded.elapsed, recorded.at);
                 let kept = Some((recorded.journal.clone(), recorded.elapsed));
                 let mut driver = self.driver(supervision, &secrets, kept, None)?;
                 let (outcome, now);

@@ -27,6 +27,7 @@ use crate::cli::plan::source::UnusableScript;
 use crate::cli::plan::{RunPlan, ScriptPlan};
 use crate::repl::{self, Story};
 use ftsh_machine::effect::Environment;
+use ftsh_machine::record::spans::TraceContext;
 use ftsh_machine::time::Deadline;
 use ftsh_machine::{Machine, Outcome, Time};
 use ftsh_process as process;
@@ -66,6 +67,9 @@ pub(super) fn run(
     plan.process.durations.script = plan.script.program.identity(script.as_ref().ok());
     let mut capture = preflight::capture(&plan)?;
     let run = random()?;
+    if let Some(trace) = &plan.reporting.trace {
+        plan.machine.trace = TraceContext::new(run, trace.caller.as_deref().map(|it| &**it));
+    }
     let mut reporters = Reporters::open(&plan, run, telemetry.metrics())?;
     plan.machine.log_level = reporters.level();
     let seed = plan.script.seed.map_or_else(random, Ok)?;
@@ -177,7 +181,7 @@ fn workload(
             if let Some(text) = earlier.compared(&program, script.as_ref().ok())? {
                 print_note(&format!("{name}: {text}"));
             }
-            reporters.resume(earlier.run());
+            reporters.resume(&earlier);
             let (level, grace) = (config.log_level, config.kill_timeout);
             match earlier.replay(level, grace, |record| reporters.recall(record))? {
                 // The earlier run is this run, and does not end by itself.

@@ -5,14 +5,16 @@ use std::fmt::Write;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 
+use crate::cli::journal::EarlierRun;
 use crate::cli::messages;
 use crate::cli::plan::RunPlan;
 use crate::log::{LogStyle, LogWriter, Results, Summary};
 use crate::report;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Exporter, Metrics, SpanSender, Spans};
 use ftsh_machine::effect::TaskId;
 use ftsh_machine::record::{Level, LogEvent, LogRecord};
 use ftsh_machine::secrets::Secrets;
@@ -52,6 +54,7 @@ pub(crate) struct Reporters {
     log: LogWriter,
     summary: Option<Summary>,
     results: Option<Results>,
+    trace: Option<(Spans, Exporter)>,
     /// Level of the log.
     level: Level,
     is_cron: bool,
@@ -84,11 +87,17 @@ impl Reporters {
         let file = reporting.log_file.as_deref();
         let log = LogWriter::open(file, level, style.clone())
             .map_err(|error| cannot("log", file.unwrap_or(Path::new("")), &error))?;
+        let name = plan.script.program.name();
+        let trace = reporting.trace.clone().zip(plan.machine.trace).map(|(trace, context)| {
+            let exporter = Exporter::new(SpanSender::new(trace.destination));
+            (Spans::new(context, &name, plan.machine.pid), exporter)
+        });
         let open = |file| Results::open(file, style).map_err(|it| cannot("results", file, &it));
         Ok(Self {
             log,
             summary: reporting.summary.then(Summary::default),
             results: reporting.results.as_deref().map(open).transpose()?,
+            trace,
             level,
             is_cron: reporting.cron.is_on(),
             capture: None,
@@ -105,7 +114,9 @@ impl Reporters {
         let summary = is_summed.then_some(Summary::LEVEL);
         let results = self.results.is_some().then_some(Results::LEVEL);
         let capture = self.is_cron.then_some(Level::COMMANDS);
-        [summary, results, capture].into_iter().flatten().fold(self.level, Level::max)
+        let spans = self.trace.is_some().then_some(Level::SPANS);
+        let levels = [summary, results, capture, spans];
+        levels.into_iter().flatten().fold(self.level, Level::max)
     }
 
     /// True if a status line may show the state of the run.
@@ -119,11 +130,22 @@ impl Reporters {
     }
 
     /// Names the run after its first start.
-    pub(crate) fn resume(&mut self, run: u64) {
-        self.run = run;
-        self.log.name_run(&named(run));
+    pub(crate) fn resume(&mut self, run: &EarlierRun) {
+        self.run = run.run();
+        let name = named(self.run);
+        self.log.name_run(&name);
         if let Some(results) = &mut self.results {
-            results.name_run(&named(run));
+            results.name_run(&name);
+        }
+        if let Some((spans, _)) = &mut self.trace {
+            *spans = run.spans();
+        }
+    }
+
+    /// Notes a start of the shell, at a moment of the run and a time since 1970.
+    pub(crate) fn start(&mut self, elapsed: Duration, at: Duration) {
+        if let Some((spans, _)) = &mut self.trace {
+            spans.start(elapsed, at);
         }
     }
 
@@ -140,6 +162,12 @@ impl Reporters {
 
     /// Counts a record that an earlier start of the run has reported.
     pub(crate) fn recall(&mut self, record: &LogRecord) {
+        if let Some((spans, _)) = &mut self.trace {
+            spans.recall(record);
+        }
+        if let LogEvent::Span(_) = &record.event {
+            return;
+        }
         self.log.recall(record);
         if let Some(summary) = &mut self.summary {
             summary.add(record);
@@ -148,6 +176,13 @@ impl Reporters {
 
     /// Reports a record.
     pub(crate) fn report(&mut self, record: &LogRecord) {
+        if let Some((spans, exporter)) = &mut self.trace {
+            spans.add(record);
+            exporter.export(spans.take(), spans.take_dropped());
+        }
+        if let LogEvent::Span(_) = &record.event {
+            return;
+        }
         // Lines of the log are not output of the command.
         let is_end = record.event.failure().is_some();
         let mut capture = self.capture.as_mut();
@@ -183,6 +218,14 @@ impl Reporters {
         }
         // The end of the shell reports an error.
         let _ = self.metrics.take().map(|(metrics, it)| metrics.add(it.attempts, &it.kinds));
+        if let Some((mut spans, mut exporter)) = self.trace.take() {
+            spans.finish(Some(outcome));
+            exporter.export(spans.take(), spans.take_dropped());
+            if let Some(note) = exporter.finish() {
+                let record = LogRecord::of_shell(now, script.into(), 0, LogEvent::Note(note));
+                self.log.write(&LogRecord { level: Level::FAILURES, ..record });
+            }
+        }
         self.log.finish();
         // A successful job prints nothing.
         if let Some(summary) = self.summary.take()

@@ -113,6 +113,7 @@ impl StormRun {
         plan.reporting.cron = CronMode::Off;
         plan.reporting.log_file = None;
         plan.reporting.results = None;
+        plan.reporting.trace = None;
         plan.reporting.summary = false;
         plan.telemetry = TelemetryPlan::default();
         let journal = JournalPlan { file: self.files.journal, deadline: Deadline::NONE };
