@@ -24,7 +24,7 @@ fn script(text: &str, monitor: &Monitor) -> Ftsh {
 /// A line about a failed ping in the log `log`.
 fn trouble(of: &Finished) -> String {
     let log = of.read("log");
-    let line = log.lines().find(|line| line.contains("can't report to other programs: ping: "));
+    let line = log.lines().find(|line| line.contains("can't send a ping: "));
     let line = line.unwrap_or_else(|| panic!("no line about a ping in {log}"));
     line.split_once("ping: ").expect("a reason").1.to_owned()
 }

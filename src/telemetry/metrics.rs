@@ -50,6 +50,11 @@ impl Metrics {
         Self { file: directory.join(file), script }
     }
 
+    /// Returns what fails with an error, for a message.
+    pub(crate) fn action(&self) -> String {
+        format!("write the metrics `{}`", self.file.display())
+    }
+
     /// Notes the start of a run.
     pub(crate) fn begin(&self) -> io::Result<()> {
         self.change(|values| set(values, START, now()))

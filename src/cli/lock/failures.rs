@@ -35,6 +35,11 @@ impl FailureCount {
         Ok(Self { file: file.into(), shown_from, before: Cell::new(None) })
     }
 
+    /// Returns what fails with an error, for a message.
+    pub(crate) fn action(&self) -> String {
+        format!("count failures in `{}`", self.file.display())
+    }
+
     /// Counts a run at its start.
     pub(crate) fn begin(&self) -> io::Result<()> {
         let before = match std::fs::read_to_string(&self.file) {

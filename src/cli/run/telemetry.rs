@@ -65,7 +65,7 @@ impl Telemetry {
         };
         if let Some(url) = plan.telemetry.ping.clone() {
             messages::keep_copy();
-            let courier = this.check("ping", Courier::start());
+            let courier = this.check("send a ping", Courier::start());
             this.pings = courier.map(|courier| Pings { url, courier });
         }
         Ok(Rc::new(this))
@@ -85,9 +85,13 @@ impl Telemetry {
     pub(crate) fn begin(&self, run: u64, capture: Option<&mut OutputCapture>) {
         self.run.set(run);
         self.begun.set(Instant::now());
-        self.check("metrics", self.metrics.as_ref().map_or(Ok(()), Metrics::begin));
+        if let Some(metrics) = &self.metrics {
+            self.check(&metrics.action(), metrics.begin());
+        }
         let failures = self.failures.as_ref();
-        self.check("count of failures", failures.map_or(Ok(()), FailureCount::begin));
+        if let Some(failures) = failures {
+            self.check(&failures.action(), failures.begin());
+        }
         let is_withheld = failures.is_some_and(FailureCount::is_withheld);
         messages::withhold(is_withheld);
         if let Some(capture) = capture {
@@ -139,10 +143,10 @@ impl Telemetry {
             CommandStatus::Lost => 1,
         };
         if let Some(metrics) = &self.metrics {
-            self.check("metrics", metrics.end(status, self.begun.get().elapsed()));
+            self.check(&metrics.action(), metrics.end(status, self.begun.get().elapsed()));
         }
         if let Some(failures) = self.failures.as_ref().filter(|_| status == 0)
-            && let Some(Some(before)) = self.check("count of failures", failures.succeed())
+            && let Some(Some(before)) = self.check(&failures.action(), failures.succeed())
         {
             let noun = if before == 1 { "failed run" } else { "failed runs" };
             messages::report(&format!("ftsh: {}: works again after {before} {noun}\n", self.name));
@@ -155,18 +159,18 @@ impl Telemetry {
             let path = if status == 0 { "" } else { "/fail" };
             pings.end(path, self.run.get(), &report);
             for (_, why) in pings.courier.finish(Instant::now() + TIMEOUT) {
-                self.note("ping", why);
+                self.note("send a ping", why);
             }
         }
     }
 
-    /// Returns a success, and notes an error for the log.
+    /// Returns a success, and notes for the log that an action, as `send a ping`, failed.
     fn check<T>(&self, what: &str, result: std::io::Result<T>) -> Option<T> {
         result.map_err(|error| self.note(what, plain(&error))).ok()
     }
 
     fn note(&self, what: &str, why: impl Display) {
-        let text = format!("can't report to other programs: {what}: {why}");
+        let text = format!("can't {what}: {why}");
         let mut troubles = self.troubles.borrow_mut();
         if !troubles.contains(&text) {
             troubles.push(text);

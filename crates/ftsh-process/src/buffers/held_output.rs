@@ -56,11 +56,11 @@ struct HeldLog {
     /// Pipe of standard error, or of all output.
     pipe: Token,
     /// Standard output with the same target.
-    beside: Option<Beside>,
+    beside: Option<JoinedOutput>,
 }
 
 /// Standard output whose content is in the buffer of standard error.
-struct Beside {
+struct JoinedOutput {
     /// Buffer of standard output, which stays empty.
     buffer: BufferId,
     pipe: Token,
@@ -73,7 +73,7 @@ impl HeldLog {
     /// Appends bytes from a pipe.
     fn append(&mut self, token: Token, bytes: &[u8]) {
         self.log.append(bytes);
-        if let Some(Beside { pipe, output, errors, .. }) = &mut self.beside {
+        if let Some(JoinedOutput { pipe, output, errors, .. }) = &mut self.beside {
             let end = if token == *pipe { output } else { errors };
             end.append(bytes);
             // The byte before shows whether a line begins there.
@@ -106,7 +106,7 @@ impl HeldOutput {
         let (pipe, writer) = self.new_pipe(errors)?;
         if let Some(held) = self.logs.get_mut(&errors) {
             let (output, errors) = Default::default();
-            held.beside = Some(Beside { buffer: id, pipe, output, errors });
+            held.beside = Some(JoinedOutput { buffer: id, pipe, output, errors });
         }
         Ok(writer)
     }
