@@ -72,9 +72,8 @@ fn the_definition_is_sound() {
 #[test]
 fn each_variable_is_examined_and_has_an_option() {
     let known: Vec<_> = flags::command().get_arguments().flat_map(names).collect();
-    let is_file = |variable| {
-        ["FTSH_LOG_FILE", "FTSH_LOCK", "FTSH_METRICS", "FTSH_JOURNAL"].contains(&variable)
-    };
+    let files = ["FTSH_LOG_FILE", "FTSH_LOCK", "FTSH_METRICS", "FTSH_OTLP", "FTSH_JOURNAL"];
+    let is_file = |variable| files.contains(&variable);
     for setting in &SETTINGS {
         assert!(known.iter().any(|name| name == setting.option), "{setting:?}");
         let refused = resolve(&["s"], &[(setting.variable, "!")]);
