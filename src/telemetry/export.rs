@@ -2,7 +2,8 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::courier::{Courier, MAX_REQUEST, Request, RequestKind, TIMEOUT};
@@ -207,8 +208,58 @@ pub(crate) struct Exporter {
     dropped: u64,
 }
 
+/// Spans that wait for the thread. It wakes for the first span and for a batch, because a wake for
+/// each span made commands a tenth slower.
+#[derive(Default)]
+struct SpanQueue {
+    waiting: Mutex<WaitingSpans>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct WaitingSpans {
+    spans: Vec<String>,
+    /// True if no more come.
+    is_over: bool,
+}
+
+impl SpanQueue {
+    fn lock(&self) -> MutexGuard<'_, WaitingSpans> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a span. Returns false if too many wait.
+    fn add(&self, span: String) -> bool {
+        let mut waiting = self.lock();
+        if waiting.spans.len() >= MAX_WAITING {
+            return false;
+        }
+        waiting.spans.push(span);
+        if matches!(waiting.spans.len(), 1 | BATCH) {
+            self.changed.notify_one();
+        }
+        true
+    }
+
+    /// Waits for spans. Returns them, and true if no more come.
+    fn take(&self) -> (Vec<String>, bool) {
+        let mut waiting = self.lock();
+        for (least, most_time) in [(1, Duration::MAX), (BATCH, INTERVAL)] {
+            let lacks = |it: &mut WaitingSpans| !it.is_over && it.spans.len() < least;
+            let waited = self.changed.wait_timeout_while(waiting, most_time, lacks);
+            waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        (std::mem::take(&mut waiting.spans), waiting.is_over)
+    }
+
+    fn end(&self) {
+        self.lock().is_over = true;
+        self.changed.notify_one();
+    }
+}
+
 struct ExportThread {
-    spans: SyncSender<String>,
+    queue: Arc<SpanQueue>,
     /// Line about spans that were not sent, at the end of the thread.
     ended: Receiver<Option<String>>,
 }
@@ -226,7 +277,7 @@ impl Exporter {
             if let Some(sender) = self.sender.take() {
                 self.thread = start(sender);
             }
-            let fits = self.thread.as_ref().is_some_and(|it| it.spans.try_send(span).is_ok());
+            let fits = self.thread.as_ref().is_some_and(|it| it.queue.add(span));
             *(if fits { &mut self.given } else { &mut self.dropped }) += 1;
         }
     }
@@ -235,8 +286,8 @@ impl Exporter {
     /// were not.
     pub(crate) fn finish(self) -> Option<String> {
         let mut unsent = Unsent::default();
-        if let Some(ExportThread { spans, ended }) = self.thread {
-            drop(spans);
+        if let Some(ExportThread { queue, ended }) = self.thread {
+            queue.end();
             match ended.recv_timeout(TIMEOUT) {
                 Ok(line @ Some(_)) => return line,
                 Ok(None) => {}
@@ -252,22 +303,20 @@ impl Exporter {
 
 /// Starts the thread. Returns none if resources are missing.
 fn start(mut sender: SpanSender) -> Option<ExportThread> {
-    let (spans, received) = mpsc::sync_channel(MAX_WAITING);
-    let (ends, ended) = mpsc::channel();
+    let queue = Arc::new(SpanQueue::default());
+    let (spans, (ends, ended)) = (Arc::clone(&queue), mpsc::channel());
     let work = move || {
-        while let Ok(first) = received.recv() {
-            let (mut batch, until) = (vec![first], Instant::now() + INTERVAL);
-            while batch.len() < BATCH {
-                let left = until.saturating_duration_since(Instant::now());
-                let Ok(span) = received.recv_timeout(left) else { break };
-                batch.push(span);
+        loop {
+            let (batch, is_over) = spans.take();
+            sender.send(&batch);
+            if is_over {
+                break;
             }
-            sender.send_batch(&batch);
         }
         let _ = ends.send(sender.finish());
     };
     let thread = std::thread::Builder::new().name("spans".into()).stack_size(STACK_SIZE);
     // The process aborts if a new thread finds no memory at its start.
     let has_begun = has_room(STACK_SIZE + HEADROOM) && thread.spawn(work).is_ok();
-    has_begun.then_some(ExportThread { spans, ended })
+    has_begun.then_some(ExportThread { queue, ended })
 }
