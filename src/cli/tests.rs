@@ -101,6 +101,16 @@ fn without_options_there_are_defaults() {
     assert_eq!(child_env(&plan), ["FTSH_KILL_TIMEOUT=25"]);
 }
 
+/// The shell reports its end to others for two seconds at most.
+#[test]
+fn pings_and_traces_share_the_time_at_the_end() {
+    let (ping, otlp) = (["--ping", "http://h/"], ["--otlp", "f"]);
+    let limit = |words: &[&str]| plan(&[words, &["s"]].concat(), &[]).report_limit();
+    assert_eq!(limit(&ping), Duration::from_secs(2));
+    assert_eq!(limit(&otlp), Duration::from_secs(2));
+    assert_eq!(limit(&[ping, otlp].concat()), Duration::from_secs(1));
+}
+
 #[test]
 fn options_are_handed_down() {
     let options = "-l 20 -f log -D --log-format json -t 7.5 -k weak --unset=empty --seed 3";

@@ -203,6 +203,8 @@ impl SpanSender {
 pub(crate) struct Exporter {
     sender: Option<SpanSender>,
     thread: Option<ExportThread>,
+    /// Maximum duration of the wait at the end.
+    limit: Duration,
     /// Number of spans given to the thread.
     given: u64,
     dropped: u64,
@@ -266,8 +268,8 @@ struct ExportThread {
 
 impl Exporter {
     /// Creates an exporter. The thread starts with the first span, in the process that has it.
-    pub(crate) fn new(sender: SpanSender) -> Self {
-        Self { sender: Some(sender), thread: None, given: 0, dropped: 0 }
+    pub(crate) fn new(sender: SpanSender, limit: Duration) -> Self {
+        Self { sender: Some(sender), thread: None, limit, given: 0, dropped: 0 }
     }
 
     /// Hands spans to the thread. Drops spans that do not fit, as `dropped` others before.
@@ -282,13 +284,12 @@ impl Exporter {
         }
     }
 
-    /// Waits until all spans are sent, for [`TIMEOUT`] at most. Returns a line for people if some
-    /// were not.
+    /// Waits until all spans are sent, up to the limit. Returns a line for people if some were not.
     pub(crate) fn finish(self) -> Option<String> {
         let mut unsent = Unsent::default();
         if let Some(ExportThread { queue, ended }) = self.thread {
             queue.end();
-            match ended.recv_timeout(TIMEOUT) {
+            match ended.recv_timeout(self.limit) {
                 Ok(line @ Some(_)) => return line,
                 Ok(None) => {}
                 Err(_) => unsent.add(self.given, "no answer in time".into()),

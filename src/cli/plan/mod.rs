@@ -12,7 +12,7 @@ use self::source::ScriptSource;
 use crate::cli::lock;
 use crate::cli::options::values::{CronMode, WhenBusy};
 use crate::log::Format;
-use crate::telemetry::{Destination, Url};
+use crate::telemetry::{Destination, TIMEOUT, Url};
 use ftsh_cluster::ClusterConfig;
 use ftsh_machine::{Config, Deadline};
 use ftsh_process::ProcessConfig;
@@ -157,6 +157,15 @@ pub(super) struct ReportingPlan {
     pub trace: Option<TracePlan>,
     /// File of the picture of a journal; standard output if none.
     pub picture: Option<PathBuf>,
+}
+
+impl RunPlan {
+    /// Returns how long the end waits for pings, and before that for traces: together for
+    /// [`TIMEOUT`].
+    pub(super) fn report_limit(&self) -> Duration {
+        let has_both = self.telemetry.ping.is_some() && self.reporting.trace.is_some();
+        if has_both { TIMEOUT / 2 } else { TIMEOUT }
+    }
 }
 
 /// Reports to other programs, and reports of repeated failures only.

@@ -89,7 +89,7 @@ impl Reporters {
             .map_err(|error| cannot("log", file.unwrap_or(Path::new("")), &error))?;
         let name = plan.script.program.name();
         let trace = reporting.trace.clone().zip(plan.machine.trace).map(|(trace, context)| {
-            let exporter = Exporter::new(SpanSender::new(trace.destination));
+            let exporter = Exporter::new(SpanSender::new(trace.destination), plan.report_limit());
             (Spans::new(context, &name, plan.machine.pid), exporter)
         });
         let open = |file| Results::open(file, style).map_err(|it| cannot("results", file, &it));

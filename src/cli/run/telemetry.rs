@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result};
 
@@ -36,6 +36,8 @@ pub(crate) struct Telemetry {
     /// Id of the run.
     run: Cell<u64>,
     begun: Cell<Instant>,
+    /// Maximum duration of the wait for pings at the end.
+    limit: Duration,
     /// Reports that failed, for the log.
     troubles: RefCell<Vec<String>>,
 }
@@ -61,6 +63,7 @@ impl Telemetry {
             has_secrets: !plan.machine.secrets.is_empty(),
             run: Cell::new(random().unwrap_or_default()),
             begun: Cell::new(Instant::now()),
+            limit: plan.report_limit(),
             troubles: RefCell::default(),
         };
         if let Some(url) = plan.telemetry.ping.clone() {
@@ -158,7 +161,7 @@ impl Telemetry {
             }
             let path = if status == 0 { "" } else { "/fail" };
             pings.end(path, self.run.get(), &report);
-            for (_, why) in pings.courier.finish(Instant::now() + TIMEOUT) {
+            for (_, why) in pings.courier.finish(Instant::now() + self.limit) {
                 self.note("send a ping", why);
             }
         }
