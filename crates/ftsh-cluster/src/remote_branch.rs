@@ -340,6 +340,7 @@ impl RemoteBranch {
                 Returned::Ended { node: self.node(node), elapsed, ended }
             }
             Returned::Lost { node, why } => Returned::Lost { node: name(node), why },
+            Returned::Files { node, why } => Returned::Files { node: name(node), why },
             Returned::NotBegun { node: None, why, blame } => {
                 let (named, why) = match &self.reason {
                     Some(reason) => (reason.node.clone(), reason.why.clone()),

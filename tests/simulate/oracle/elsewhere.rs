@@ -130,7 +130,7 @@ impl Elsewhere {
                     it.node
                 ));
             }
-            (Returned::Lost { .. }, _) => {
+            (Returned::Lost { .. } | Returned::Files { .. }, _) => {
                 self.judged.count("elsewhere: fails");
                 return Ok(());
             }

@@ -141,6 +141,14 @@ pub enum Returned {
         /// Cause, which decides the next step.
         blame: Blame,
     },
+    /// A file of the branch is missing or could not be transferred. The branch has not succeeded, and
+    /// is not started again.
+    Files {
+        /// Name of the machine, if the branch reached a machine.
+        node: Option<String>,
+        /// Reason with the name of the file, for people.
+        why: String,
+    },
 }
 
 /// Cause of a branch that has not begun.

@@ -50,6 +50,18 @@ pub struct PackedBranch {
     pub seed: u64,
     /// `$slot`
     pub slot: Option<NonZeroU32>,
+    /// Files that travel with the branch.
+    pub files: BranchFiles,
+}
+
+/// Files of a branch by `takes` and `gives`: names relative to the directory of the branch, without
+/// `.` and `..`. No list names a file twice, or a file in a directory that the list names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BranchFiles {
+    /// Files and directories that must exist before the branch begins.
+    pub takes: Vec<BString>,
+    /// Files and directories that must exist after the branch has succeeded.
+    pub gives: Vec<BString>,
 }
 
 /// Script, or file that was sourced.

@@ -281,6 +281,10 @@ impl Dispatcher<'_> {
                 self.branch_returned(task, used, &node, elapsed, *ended)
             }
             Returned::Lost { node, why } => self.branch_lost(task, node.as_deref(), &why),
+            Returned::Files { node: _, why } => {
+                self.core.engine(used).record_success();
+                Flow::Throw(task.thrown(FailureKind::Io, 1, why, ""))
+            }
             Returned::NotBegun { node, why, blame } => {
                 self.not_begun(task, used, node, &why, blame)
             }

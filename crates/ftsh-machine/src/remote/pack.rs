@@ -12,8 +12,8 @@ use crate::endings::{Retry, TaskEnding};
 use crate::event::Reply;
 use crate::outcome::{Failure, FailureKind, Outcome};
 use crate::packed::{
-    BranchEnd, CodePlace, EndedBranch, PackedBranch, PackedContext, PackedFailure, PackedValue,
-    PackedVariable, Text, Unpackable,
+    BranchEnd, BranchFiles, CodePlace, EndedBranch, PackedBranch, PackedContext, PackedFailure,
+    PackedValue, PackedVariable, Text, Unpackable,
 };
 use crate::program::{Address, Definitions, Program};
 use crate::random::Random;
@@ -118,6 +118,7 @@ impl Packer<'_> {
             at: self.core.now(),
             seed: self.random.seed_of_branch(branch.0),
             slot,
+            files: BranchFiles::default(),
             texts: texts.0,
         })
     }
