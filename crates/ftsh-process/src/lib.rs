@@ -32,6 +32,7 @@ mod stream;
 mod supervisor;
 mod system;
 mod tag;
+mod transfer;
 mod tty;
 pub mod user_directory;
 mod views;
@@ -56,6 +57,10 @@ pub use self::supervisor::{
 };
 pub use self::system::{assume_umask, umask};
 pub use self::tag::{KillTimeout, LimitClocks, PassedDeadline, remove_expired_limit};
+pub use self::transfer::{
+    DigestKey, Digests, Entry, Gifts, Incoming, Outgoing, Store, TransferError, check_gives,
+    check_takes,
+};
 pub use self::tty::{Edited, TerminalRestore, columns, shows_status_line};
 pub use self::views::remove_commit_record;
 pub use ftsh_sys::{

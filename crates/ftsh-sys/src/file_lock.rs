@@ -29,17 +29,26 @@ pub struct FileLock(File);
 impl FileLock {
     /// Locks a file. Returns the file and the error if the file cannot be locked.
     pub fn lock(file: File, kind: LockKind) -> Result<Self, (File, Errno)> {
-        let operation = match kind {
-            LockKind::Exclusive => FlockOperation::LockExclusive,
-            LockKind::ExclusiveNow => FlockOperation::NonBlockingLockExclusive,
-            LockKind::Shared => FlockOperation::LockShared,
-            LockKind::SharedNow => FlockOperation::NonBlockingLockShared,
-        };
-        match flock(&file, operation) {
+        match apply(&file, kind) {
             Ok(()) => Ok(Self(file)),
-            Err(errno) => Err((file, Errno::from_raw(errno.raw_os_error()))),
+            Err(errno) => Err((file, errno)),
         }
     }
+
+    /// Changes the kind of the lock. After an error, the lock may be lost.
+    pub fn relock(&self, kind: LockKind) -> Result<(), Errno> {
+        apply(&self.0, kind)
+    }
+}
+
+fn apply(file: &File, kind: LockKind) -> Result<(), Errno> {
+    let operation = match kind {
+        LockKind::Exclusive => FlockOperation::LockExclusive,
+        LockKind::ExclusiveNow => FlockOperation::NonBlockingLockExclusive,
+        LockKind::Shared => FlockOperation::LockShared,
+        LockKind::SharedNow => FlockOperation::NonBlockingLockShared,
+    };
+    flock(file, operation).map_err(|errno| Errno::from_raw(errno.raw_os_error()))
 }
 
 impl Deref for FileLock {

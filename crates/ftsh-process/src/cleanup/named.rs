@@ -1,9 +1,9 @@
 //! New files under hidden names, which no other user can guess.
 
-use std::fs::{File, Permissions};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -20,6 +20,21 @@ static OWN: Mutex<Weak<Registry>> = Mutex::new(Weak::new());
 /// Sets the registry of this process's run.
 pub(super) fn keep_notes_in(registry: &Arc<Registry>) {
     *OWN.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(registry);
+}
+
+impl Registry {
+    /// Returns the registry of this process's run, if the run has one.
+    pub(crate) fn own() -> Option<Arc<Self>> {
+        OWN.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+
+    /// Creates a directory in another one, under a hidden name with a note.
+    pub(crate) fn hidden_directory(self: &Arc<Self>, parent: &Path) -> io::Result<Note> {
+        let _busy = self.begin().ok_or(ErrorKind::Interrupted)?;
+        let note = self.note(NoteKind::Tree, std::path::absolute(parent)?.join(hidden_name()?));
+        DirBuilder::new().mode(0o700).create(note.path())?;
+        Ok(note)
+    }
 }
 
 /// Creates a file in a directory, under a hidden name with a note.
@@ -62,7 +77,7 @@ pub fn replace_file(path: &Path, mode: u32, content: &[u8]) -> io::Result<()> {
 
 /// Runs an operation with the registry of this process's run, or with one of its own.
 fn with_registry<T>(run: impl FnOnce(&Arc<Registry>) -> io::Result<T>) -> io::Result<T> {
-    let own = OWN.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+    let own = Registry::own();
     // The registry is closed while a shell reports its end.
     if let Some(registry) = own.filter(|registry| registry.begin().is_some()) {
         return run(&registry);

@@ -1,0 +1,89 @@
+//! Contents of files: digests and copies of known length.
+
+use std::collections::HashMap;
+use std::fs::{File, Metadata};
+use std::hash::Hasher;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use siphasher::sip128::{Hasher128, SipHasher24};
+
+/// Number of bytes that are read at once.
+const PIECE: usize = 256 * 1024;
+
+/// Digest of a content. The run has a secret key: nobody else can construct two contents with the
+/// same digest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Digest(pub(super) [u8; 16]);
+
+/// Key of the digests of a run.
+pub type DigestKey = [u8; 16];
+
+/// Side of a failed copy.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// The source ended early or cannot be read.
+    Source(io::Error),
+    Target(io::Error),
+}
+
+/// Copies so many bytes, and returns their digest.
+pub(super) fn copy(
+    key: &DigestKey,
+    from: &mut impl Read,
+    to: &mut impl Write,
+    length: u64,
+) -> Result<Digest, Broken> {
+    let mut hasher = SipHasher24::new_with_key(key);
+    let mut bytes = vec![0; PIECE.min(length as usize)];
+    let mut left = length;
+    while left > 0 {
+        let wanted = left.min(PIECE as u64) as usize;
+        let piece = match from.read(&mut bytes[..wanted]) {
+            Ok(0) => return Err(Broken::Source(ErrorKind::UnexpectedEof.into())),
+            Ok(read) => &bytes[..read],
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Broken::Source(error)),
+        };
+        hasher.write(piece);
+        to.write_all(piece).map_err(Broken::Target)?;
+        left -= piece.len() as u64;
+    }
+    Ok(Digest(hasher.finish128().as_bytes()))
+}
+
+/// Digests of the files of a run. A file is read again only after a change.
+#[derive(Debug)]
+pub struct Digests {
+    /// Secret key, which nodes receive.
+    pub key: DigestKey,
+    known: Mutex<HashMap<FileState, Digest>>,
+}
+
+/// Device, inode, length, and times of the last changes of content and inode.
+type FileState = ([u64; 3], [i64; 4]);
+
+impl Digests {
+    /// Creates an empty table.
+    pub fn new(key: DigestKey) -> Self {
+        Self { key, known: Mutex::default() }
+    }
+
+    pub(super) fn of(&self, mut file: File, found: &Metadata) -> io::Result<Digest> {
+        let state = (
+            [found.dev(), found.ino(), found.len()],
+            [found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()],
+        );
+        // Branches that begin together wait for the first one's digest.
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(digest) = known.get(&state) {
+            return Ok(*digest);
+        }
+        let digest = copy(&self.key, &mut file, &mut io::sink(), found.len())
+            .map_err(|(Broken::Source(error) | Broken::Target(error))| error)?;
+        known.insert(state, digest);
+        Ok(digest)
+    }
+}

@@ -1,0 +1,131 @@
+//! Files that a branch gives, at the head: hidden next to their places until the branch has
+//! succeeded.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bstr::{BString, ByteSlice};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::building::build;
+use super::content::{Broken, DigestKey, copy};
+use super::entries::{Entry, EntryKind, failed, is_valid};
+use super::sending::TransferError;
+use crate::cleanup::{Note, Registry};
+
+/// Files that a branch gives. Dropping the value removes the files that are not in their places.
+pub struct Gifts(Vec<Gift>);
+
+struct Gift {
+    name: BString,
+    place: PathBuf,
+    mode: Option<u32>,
+    /// Hidden directory of the new entry, on the file system of the place.
+    hidden: Note,
+}
+
+impl Gift {
+    fn new_entry(&self) -> PathBuf {
+        self.hidden.path().join("new")
+    }
+
+    /// Moves the entry to its place. The hidden directory then holds what was there before.
+    fn place(&self) -> io::Result<()> {
+        let (new, place) = (self.new_entry(), &self.place);
+        fs::create_dir_all(place.parent().unwrap_or(Path::new("/")))?;
+        // A directory that moves must be writable.
+        if self.mode.is_some() {
+            fs::set_permissions(&new, Permissions::from_mode(0o700))?;
+        }
+        let old = place.symlink_metadata();
+        match &old {
+            Ok(old) if old.is_dir() || self.mode.is_some() => {
+                if old.is_dir() {
+                    fs::set_permissions(
+                        place,
+                        Permissions::from_mode(old.permissions().mode() | 0o700),
+                    )?;
+                }
+                if renameat_with(CWD, &new, CWD, place, RenameFlags::EXCHANGE).is_err() {
+                    fs::rename(place, self.hidden.path().join("old"))?;
+                    fs::rename(&new, place)?;
+                }
+            }
+            _ => fs::rename(&new, place)?,
+        }
+        self.mode.map_or(Ok(()), |mode| fs::set_permissions(place, Permissions::from_mode(mode)))
+    }
+}
+
+impl Gifts {
+    /// Receives the listed files of a branch whose directory here is `directory`.
+    pub fn receive(
+        directory: &Path,
+        names: &[BString],
+        entries: &[Entry],
+        key: &DigestKey,
+        from: &mut impl Read,
+    ) -> Result<Self, TransferError> {
+        let registry = Registry::own().ok_or(TransferError::Cut)?;
+        Self::receive_in(&registry, directory, names, entries, key, from)
+    }
+
+    pub(super) fn receive_in(
+        registry: &Arc<Registry>,
+        directory: &Path,
+        names: &[BString],
+        entries: &[Entry],
+        key: &DigestKey,
+        from: &mut impl Read,
+    ) -> Result<Self, TransferError> {
+        if !is_valid(entries, names) {
+            return Err(TransferError::Cut);
+        }
+        let mut gifts = Vec::new();
+        for entries in entries.chunk_by(|_, next| !names.contains(&next.path)) {
+            let Some(first) = entries.first() else { continue };
+            let name = first.path.clone();
+            let failed = |error: &io::Error| TransferError::Files(failed("give", &name, error));
+            let hide = || {
+                let place = directory.join(name.to_path().map_err(io::Error::other)?);
+                let mut near = place.ancestors().skip(1);
+                let near = near.find(|it| it.is_dir()).unwrap_or(Path::new("/"));
+                let hidden = registry.hidden_directory(near)?;
+                let mode = matches!(first.kind, EntryKind::Directory).then_some(first.mode);
+                Ok(Gift { name: name.clone(), place, mode, hidden })
+            };
+            let gift = hide().map_err(|error| failed(&error))?;
+            let place = |path: &[u8]| {
+                let mut place = gift.new_entry().into_os_string();
+                place.push(std::ffi::OsStr::from_bytes(&path[name.len()..]));
+                PathBuf::from(place)
+            };
+            build(entries, place, |entry, file| {
+                let EntryKind::File(length, digest) = entry.kind else { return Ok(()) };
+                match copy(key, from, file, length) {
+                    Ok(found) if found == digest => file.sync_data(),
+                    Ok(_) | Err(Broken::Source(_)) => Err(io::ErrorKind::UnexpectedEof.into()),
+                    Err(Broken::Target(error)) => Err(error),
+                }
+            })
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => TransferError::Cut,
+                _ => failed(&error),
+            })?;
+            gifts.push(gift);
+        }
+        Ok(Self(gifts))
+    }
+
+    /// Moves the files to their places, each by one step. Returns a message about a file that stays
+    /// hidden.
+    pub fn place(self) -> Result<(), String> {
+        self.0
+            .iter()
+            .try_for_each(|gift| gift.place().map_err(|error| failed("give", &gift.name, &error)))
+    }
+}

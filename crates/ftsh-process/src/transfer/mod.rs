@@ -1,0 +1,18 @@
+//! Files that travel with branches between machines. The side that has the files lists and sends
+//! them. A node receives what its run has not received there before; the head hides files until
+//! they take their places.
+
+mod building;
+mod content;
+mod entries;
+mod gifts;
+mod sending;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use self::content::{DigestKey, Digests};
+pub use self::entries::{Entry, check_gives, check_takes};
+pub use self::gifts::Gifts;
+pub use self::sending::{Outgoing, TransferError};
+pub use self::store::{Incoming, Store};

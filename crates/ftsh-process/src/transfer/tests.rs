@@ -1,0 +1,238 @@
+use std::fs::{self, File, Permissions};
+use std::io::{Cursor, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bstr::BString;
+use tempfile::{TempDir, tempdir};
+
+use super::content::Digest;
+use super::entries::{EntryKind, is_valid};
+use super::*;
+use crate::cleanup::Registry;
+
+const KEY: DigestKey = [7; 16];
+
+fn names(names: &[&str]) -> Vec<BString> {
+    names.iter().map(|name| BString::from(*name)).collect()
+}
+
+fn write(place: &Path, content: &[u8]) {
+    fs::create_dir_all(place.parent().expect("a parent")).expect("a directory");
+    fs::write(place, content).expect("a file");
+}
+
+/// A directory with files of all kinds that travel.
+fn all_kinds() -> TempDir {
+    let place = tempdir().expect("a directory");
+    write(&place.path().join("lib/empty"), b"");
+    write(&place.path().join("lib/deep/large"), &vec![b'x'; 3 << 20]);
+    write(&place.path().join("lib/deep-file"), b"behind `deep` in the order of bytes");
+    write(&place.path().join(std::ffi::OsStr::from_bytes(b"lib/\xff\n*")), b"any bytes");
+    fs::create_dir(place.path().join("lib/nothing")).expect("a directory");
+    symlink("../lib/empty", place.path().join("lib/link")).expect("a link");
+    symlink("missing", place.path().join("lib/dangling")).expect("a link");
+    write(&place.path().join("tool"), b"a program");
+    let set = |name: &str, mode| {
+        let place = place.path().join(name);
+        fs::set_permissions(place, Permissions::from_mode(mode)).expect("a mode");
+    };
+    set("tool", 0o755);
+    set("lib/empty", 0o400);
+    set("lib/deep", 0o555);
+    place
+}
+
+/// Returns the entries with their digests.
+fn entries(place: &Path, names: &[BString]) -> Vec<Entry> {
+    Outgoing::list(place, names, "take", &Digests::new(KEY)).expect("files").entries
+}
+
+/// Takes files by a store, and returns the number of requested files.
+fn take(store: &Store, from: &Path, to: &Path, names: &[BString]) -> usize {
+    let digests = Digests::new(KEY);
+    let outgoing = Outgoing::list(from, names, "take", &digests).expect("files");
+    let mut incoming = Incoming::new(store, outgoing.entries.clone(), names).expect("a valid list");
+    let mut count = 0;
+    loop {
+        let wanted = incoming.wanted().expect("a store");
+        for index in &wanted {
+            let mut content = Vec::new();
+            outgoing.send(*index as usize, &mut content).expect("a content");
+            incoming.receive(*index, &mut Cursor::new(content)).expect("a content");
+        }
+        count += wanted.len();
+        if wanted.is_empty() {
+            break;
+        }
+    }
+    incoming.build(to, names).expect("copies");
+    count
+}
+
+#[test]
+fn taken_files_arrive_as_they_are_and_cross_once() {
+    let (here, names) = (all_kinds(), names(&["lib", "tool"]));
+    let store = Store::open(&format!("{:016x}", ftsh_sys::random().expect("a number")), KEY)
+        .expect("a store");
+    let first = store.create_directory().expect("a directory");
+    assert_eq!(take(&store, here.path(), &first, &names), 5);
+    let second = store.create_directory().expect("a directory");
+    assert_eq!(take(&store, here.path(), &second, &names), 0);
+    fs::write(first.join("tool"), "changed").expect("a file of its own");
+    assert_eq!(entries(here.path(), &names), entries(&second, &names));
+    store.leave(&second, false).expect("a directory that goes");
+    assert!(!first.exists(), "the store stayed");
+}
+
+#[test]
+fn a_large_content_is_awaited_and_not_requested_twice() {
+    let (here, names) = (all_kinds(), names(&["lib"]));
+    let name = format!("{:016x}", ftsh_sys::random().expect("a number"));
+    let open = || Store::open(&name, KEY).expect("a store");
+    let listed = entries(here.path(), &names);
+    let (store, digests) = (open(), Digests::new(KEY));
+    let mut first = Incoming::new(&store, listed, &names).expect("a valid list");
+    let wanted = first.wanted().expect("a store");
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| {
+            let store = open();
+            let place = store.create_directory().expect("a directory");
+            let count = take(&store, here.path(), &place, &names);
+            let found = entries(&place, &names);
+            store.leave(&place, true).expect("a directory that goes");
+            (count, found)
+        });
+        let outgoing = Outgoing::list(here.path(), &names, "take", &digests).expect("files");
+        for index in wanted {
+            let mut content = Vec::new();
+            outgoing.send(index as usize, &mut content).expect("a content");
+            first.receive(index, &mut Cursor::new(content)).expect("a content");
+        }
+        let (count, found) = second.join().expect("a branch");
+        // Small contents may cross twice.
+        assert!(count < 4, "{count}");
+        assert_eq!(found, outgoing.entries);
+    });
+    // The keeper removes the store when no branch is left.
+    let (keeper, other) = (store.keeper(Duration::from_millis(1)), store.keeper(Duration::ZERO));
+    let place = store.create_directory().expect("a directory");
+    let keeper = std::thread::spawn(keeper);
+    drop(first);
+    drop(store);
+    keeper.join().expect("a keeper");
+    other();
+    assert!(!place.exists(), "the store stayed");
+}
+
+#[test]
+fn given_files_replace_those_here_completely() {
+    let (node, names) = (all_kinds(), names(&["lib", "sub/tool"]));
+    fs::create_dir(node.path().join("sub")).expect("a directory");
+    fs::rename(node.path().join("tool"), node.path().join("sub/tool")).expect("a file");
+    let here = tempdir().expect("a directory");
+    write(&here.path().join("lib/old"), b"old");
+    let registry = Arc::new(Registry::new(None));
+    let notes = || registry.path().map(|run| fs::read_dir(run).expect("notes").count());
+    let digests = Digests::new(KEY);
+    let outgoing = Outgoing::list(node.path(), &names, "give", &digests).expect("files");
+    let mut contents = Vec::new();
+    (0..outgoing.entries.len()).for_each(|index| {
+        outgoing.send(index, &mut contents).expect("a content");
+    });
+    let receive = |contents: &[u8]| {
+        let mut from = Cursor::new(contents);
+        Gifts::receive_in(&registry, here.path(), &names, &outgoing.entries, &KEY, &mut from)
+    };
+    for end in [0, 1, 100, contents.len() - 1] {
+        assert_eq!(receive(&contents[..end]).err(), Some(TransferError::Cut));
+    }
+    let mut changed = contents.clone();
+    changed[1 << 20] = b'y';
+    assert_eq!(receive(&changed).err(), Some(TransferError::Cut));
+    let gifts = receive(&contents).expect("files");
+    assert_eq!(notes(), Some(2));
+    drop(gifts);
+    assert!(here.path().join("lib/old").exists() && !here.path().join("sub").exists());
+    receive(&contents).expect("files").place().expect("their places");
+    assert_eq!(entries(here.path(), &names), outgoing.entries);
+    assert_eq!(fs::read_dir(here.path()).expect("a directory").count(), 2);
+    assert_eq!(notes(), Some(0));
+}
+
+#[test]
+fn files_that_cannot_travel_have_their_names_in_messages() {
+    let place = tempdir().expect("a directory");
+    let at = |name: &str| place.path().join(name);
+    UnixListener::bind(at("socket")).expect("a socket");
+    nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    symlink("/etc/passwd", at("absolute")).expect("a link");
+    fs::create_dir(at("sub")).expect("a directory");
+    symlink("../../x", at("sub/out")).expect("a link");
+    symlink("/etc", at("etc")).expect("a link");
+    for (name, message) in [
+        ("no", "the branch cannot take `no`: no such file or directory"),
+        ("no/more", "the branch cannot take `no/more`: no such file or directory"),
+        ("socket", "the branch cannot take `socket`: it is a socket"),
+        ("pipe", "the branch cannot take `pipe`: it is a named pipe"),
+        (
+            "absolute",
+            "the branch cannot take `absolute`: it leads out of the directory of the branch",
+        ),
+        ("sub", "the branch cannot take `sub/out`: it leads out of the directory of the branch"),
+        (
+            "etc/passwd",
+            "the branch cannot take `etc/passwd`: it leads out of the directory of the branch",
+        ),
+    ] {
+        assert_eq!(check_takes(place.path(), &names(&[name])), Err(message.into()));
+        let message = message.replace("take", "give");
+        assert_eq!(check_gives(place.path(), &names(&[name])), Err(message));
+    }
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_sent_is_an_error() {
+    let place = all_kinds();
+    let digests = Digests::new(KEY);
+    let names = names(&["tool"]);
+    let outgoing = Outgoing::list(place.path(), &names, "take", &digests).expect("files");
+    let mut file = File::options().append(true).open(place.path().join("tool")).expect("a file");
+    file.write_all(b" that grows").expect("a longer file");
+    let why = "the branch cannot take `tool`: it has changed meanwhile";
+    let sent = outgoing.send(0, &mut Vec::new());
+    assert_eq!(sent, Err(TransferError::Files(why.into())));
+    assert_ne!(entries(place.path(), &names), outgoing.entries);
+}
+
+#[test]
+fn a_list_of_another_machine_cannot_lead_out() {
+    let names = names(&["a", "b/c"]);
+    let entry = |path: &[u8], kind| Entry { path: path.into(), mode: 0, modified: (0, 0), kind };
+    let file = || EntryKind::File(0, Digest::default());
+    let good = || vec![entry(b"a", EntryKind::Directory), entry(b"b/c", file())];
+    assert!(is_valid(&good(), &names));
+    assert!(!is_valid(&good()[..1], &names));
+    for (path, kind, expected) in [
+        (&b"a/x"[..], file(), true),
+        (b"a/x", EntryKind::Link("../b/c".into()), true),
+        (b"a/x", EntryKind::Link("../../b".into()), false),
+        (b"a/x", EntryKind::Link("/etc".into()), false),
+        (b"a/..", file(), false),
+        (b"a/", file(), false),
+        (b"a/x\0", file(), false),
+        (b"a/x/y", file(), false),
+        (b"b/d", file(), false),
+        (b"b/c/d", file(), false),
+        (b"a", file(), false),
+        (b"/etc/x", file(), false),
+    ] {
+        let mut entries = good();
+        entries.push(entry(path, kind.clone()));
+        assert_eq!(is_valid(&entries, &names), expected, "{path:?} {kind:?}");
+    }
+}
