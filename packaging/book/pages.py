@@ -25,6 +25,9 @@ COMMANDS = re.compile(r"\A```(?:sh|console)$", re.M)
 # A space in a table between a number and its unit, or around a slash between numbers.
 UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMG]?i?B|[mµn]?s|min|h)(?!\w)|/ \d)|(?<=\d /) (?=\d)")
 
+# Code with an option, and without characters that Markdown or HTML would read.
+OPTIONS = re.compile(r"(?:[\w./:=,+]+ )*-[\w./:=,+ -]*")
+
 # The expected output at the end of an example, as tests read it.
 OUTPUT = re.compile(r"\A```ftsh([^\n]*)\n(.*?)((?:^#(?:>|2>|:)[^\n]*\n)*)```\Z", re.M | re.S)
 
@@ -56,6 +59,20 @@ def example(block):
 def table_rows(text):
     """Returns a text whose table rows do not break between a number and its unit."""
     return re.sub(r"^\|.*", lambda row: UNIT.sub("\u00a0", row.group(0)), text, flags=re.M)
+
+
+def options(text):
+    """Returns a text whose lines do not break inside of options, except in headings."""
+
+    def code(match):
+        if not OPTIONS.fullmatch(match.group(1)):
+            return match.group(0)
+        words = re.sub(r"(?<!\S)-\S+", r'<span class="option">\g<0></span>', match.group(1))
+        return f"<code>{words}</code>"
+
+    return re.sub(
+        r"^[^#\n].*", lambda line: re.sub("`([^`]+)`", code, line.group(0)), text, flags=re.M
+    )
 
 
 class Book:
@@ -101,7 +118,8 @@ class Book:
             chapter["path"] = self.place(page)
             parts = re.split(r"(^```.*?^```$)", chapter["content"], flags=re.M | re.S)
             parts[::2] = [
-                LINK.sub(lambda match: self.link(match, page), table_rows(it)) for it in parts[::2]
+                LINK.sub(lambda match: self.link(match, page), options(table_rows(it)))
+                for it in parts[::2]
             ]
             parts[1::2] = [example(block) for block in parts[1::2]]
             chapter["content"] = "".join(parts)
