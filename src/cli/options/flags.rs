@@ -114,7 +114,7 @@ pub struct Flags {
     #[arg(long = "help")]
     pub help_all: bool,
 
-    /// Policy of a try that names none: 'full from 1 s'
+    /// Policy of a try without one, such as 'full from 1 s'
     #[arg(long, value_name = "POLICY", value_parser = Suggested(policies), help_heading = TRYING)]
     pub backoff: Option<OsString>,
     /// Seconds from SIGTERM to SIGKILL when commands are canceled
