@@ -78,7 +78,7 @@ fn beside(word: &Word, is_list: impl Fn(&str) -> bool) -> Option<Warning> {
         _ => None,
     });
     let name = list.filter(|_| word.parts.len() > 1)?;
-    let message = format!("`${name}` is a word for each element, so text next to it is a failure");
+    let message = format!("`${name}` becomes one word for each element, so no text can touch it");
     Some(Warning::new(Slug::ListBesideText, word.span, message).hint(hint!(
         "in double quotes it is one text: `\"${name}\"`; or write `${{join(\", \", ${name})}}`"
     )))

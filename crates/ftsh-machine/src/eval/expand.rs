@@ -385,8 +385,8 @@ impl Expander<'_> {
         if variable.index.is_none() && self.named_list(&variable.parameter)?.is_some() {
             return Err(Suspend::expression(
                 Slug::ListInText,
-                "a list makes a word of each element, so nothing can stand beside it \
-                 (in double quotes it is one text)",
+                "a list becomes one word for each element, so no text can touch it; in double \
+                 quotes the list is one text",
             ));
         }
         let text = self.variable(variable)?;

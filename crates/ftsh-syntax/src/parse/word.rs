@@ -335,7 +335,7 @@ fn check_lists(parts: &[WordPart], span: Span) -> Result<()> {
     if !parts.iter().any(has_all) {
         return Ok(());
     }
-    let message = "`[@]` and `[2..4]` make a word of each element, so no text can be next to them";
+    let message = "`[@]` and `[2..4]` become one word for each element, so no text can touch them";
     let error = SyntaxError::new(Slug::ListInText, span, message);
     Err(Box::new(error.hint(hint!(
         "for one text of all elements, write `\"$l\"`, with newlines between them, \
