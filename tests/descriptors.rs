@@ -28,6 +28,19 @@ fn branches_wait_for_descriptors() {
     }
 }
 
+/// A held attempt keeps its descriptors until its output is printed, which needs some more.
+#[test]
+fn held_attempts_wait_for_descriptors() {
+    let script = "forall n in 1 .to. 100
+        try 1 time atomic
+            sh -c 'echo $0; echo e$0 >&2' $n
+        end
+    end";
+    for limit in [256, 64, 40] {
+        with_limit(limit, script).success();
+    }
+}
+
 #[test]
 fn foralls_in_foralls_wait_for_descriptors() {
     let script = "forall i in 1 .to. 10

@@ -22,7 +22,7 @@ use crate::jobs::{ActiveCommand, CommandStage, Reactor, Turns};
 use crate::procs::ProcDir;
 use crate::tty::Terminal;
 use ftsh_machine::effect::{
-    Directory, Entry, FdChange, FdSource, IoId, OperationId, PipeId, Query, Run,
+    Action, Directory, Entry, FdChange, FdSource, IoId, OperationId, PipeId, Query, Run,
 };
 use ftsh_machine::time::Time;
 use ftsh_sys as sys;
@@ -284,6 +284,8 @@ impl Admitter<'_> {
         let around = self.tables.io().place(io);
         let whole = |unit| PositionStep { unit, part: StructurePart::Whole };
         around.inside(match request {
+            // The output of an ended attempt or branch, which holds descriptors until it is printed.
+            DescriptorRequest::Run(run) if matches!(run.action, Action::Copy) => whole(0),
             DescriptorRequest::Run(run) | DescriptorRequest::Exec(run) => whole(run.process.0),
             DescriptorRequest::Open(OpenRequest { io, .. }) => {
                 let (reads, writes) = (reads(redirects), writes(redirects));
