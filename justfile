@@ -71,6 +71,11 @@ soak SECONDS="3600":
 simulate PROGRAMS="100000":
     FTSH_SIMULATE_PROGRAMS={{ PROGRAMS }} cargo test --profile simulate --test simulate every_program -- --nocapture
 
+# Check carriers on their engines, as root, in trees of Debian that are made in ROOT; needs debootstrap
+engines ROOT *ENGINES="podman gridengine condor kubernetes":
+    cargo build --release
+    for engine in {{ ENGINES }}; do tests/engines/run $engine target/release/ftsh {{ ROOT }} || exit; done
+
 # Hold editors' files to the prompt's highlighter; needs vim, npm and tree-sitter
 editors:
     npm install --silent --no-save --prefix target/editors vscode-textmate vscode-oniguruma highlight.js
