@@ -124,10 +124,10 @@ pub struct Flags {
     #[arg(short = 'k', value_name = "MODE", help_heading = TRYING)]
     #[arg(value_parser = Suggested(|| names(values::KILL_MODE)))]
     pub kill_mode: Option<OsString>,
-    /// End processes that a successful run leaves behind
+    /// Kill processes that a successful run leaves behind
     #[arg(long, help_heading = TRYING)]
     pub no_leftovers: bool,
-    /// End the run when the process that started it is gone
+    /// Stop the run when the process that started it is gone
     #[arg(long, help_heading = TRYING)]
     pub end_with_caller: bool,
     /// Repeat the random choices of another run
@@ -183,7 +183,7 @@ pub struct Flags {
     #[arg(long, value_name = "D", help_heading = CRON)]
     pub lock_wait: Option<OsString>,
     /// If another run holds the lock: report it and exit with 75 (fail), exit with 0 silently (skip),
-    /// or end that run first (replace)
+    /// or stop that run first (replace)
     #[arg(long, value_name = "MODE", help_heading = CRON)]
     #[arg(value_parser = Suggested(|| names(WhenBusy::WORDS)))]
     pub lock_busy: Option<OsString>,
