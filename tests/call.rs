@@ -124,6 +124,8 @@ fn a_failed_submission_ends_the_head() {
     assert!(run.stderr.ends_with(b"there is no such queue\n"), "{}", run.story());
     Ftsh::new().args(["--answer", "--", "./none"]).refused(&["can't run `./none`"]);
     Ftsh::new().args(["--answer"]).refused(&["need a command after `--`"]);
+    let everywhere = ["--answer", "0.0.0.0", "--", "true"];
+    Ftsh::new().args(everywhere).refused(&["no job can call 0.0.0.0"]);
     Ftsh::new().args(["--answer", "here", "--", "true"]).refused(&["'here'", "invalid IP address"]);
 }
 

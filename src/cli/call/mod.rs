@@ -17,7 +17,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Error, Result, anyhow, bail};
 
 use self::streams::Streams;
 use self::wire::{Home, PacketKind};
@@ -52,6 +52,9 @@ fn cannot_run(command: &Command, error: &io::Error) -> Error {
 /// those of this process.
 pub(super) fn answer(ip: Option<IpAddr>, submit: &[OsString]) -> Result<Outcome> {
     let ip = ip.unwrap_or(Ipv4Addr::LOCALHOST.into());
+    if ip.is_unspecified() {
+        bail!("no job can call {ip}: --answer needs one address of this machine");
+    }
     let listener = TcpListener::bind((ip, 0))
         .map_err(|error| anyhow!("can't listen at {ip}: {}", plain(&error)))?;
     let home = Home::new(listener.local_addr()?)?;
