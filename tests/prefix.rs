@@ -340,7 +340,7 @@ fn row_a_mistake_is_one_line_and_nothing_runs() {
             "try 5x -- touch ran",
             "try «5x»: `5x` is neither a number of attempts nor a time, like `5 times` and `5 min",
         ),
-        ("try --times 5 -- touch ran", "try «--times» 5: `--times` is neither a number of att"),
+        ("try --times 5 touch ran", "try «--times» 5 touch ran: `--times` is neither a nu"),
         (
             "retry 5 times -- touch ran",
             "`retry`: no such file or directory; write a command after a head: \

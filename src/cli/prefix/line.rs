@@ -86,8 +86,13 @@ impl<'w> Line<'w> {
         while at < self.heads.len() {
             let (pieces, next) = self.pieces(at);
             if let Some(wrong) = Head::command_among(&pieces, self.heads, at) {
-                let option = mistake::option(self.heads, Mark::Word(wrong));
-                return option.unwrap_or_else(|| before_command(wrong));
+                if let Some(option) = mistake::option(self.heads, Mark::Word(wrong)) {
+                    return option;
+                }
+                // No name of a command begins with `-`.
+                if !self.heads[wrong].as_encoded_bytes().starts_with(b"-") {
+                    return before_command(wrong);
+                }
             }
             if let Err(wrong) = Head::read(&pieces, self.heads, at) {
                 return wrong;
