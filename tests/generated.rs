@@ -18,7 +18,8 @@ use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::size::ByteUnit;
 use ftsh_syntax::slug::{Severity, Slug};
 use ftsh_syntax::vocabulary::{
-    OPERATOR_ROWS, OPERATORS, PREFIX_LEVEL, QUESTIONS, SYMBOLS, TIMES, is_loop, loop_clauses,
+    FILE_CLAUSES, OPERATOR_ROWS, OPERATORS, PREFIX_LEVEL, QUESTIONS, SYMBOLS, TIMES, is_loop,
+    loop_clauses,
 };
 
 /// Variable that has files written instead of compared.
@@ -148,7 +149,9 @@ fn part(file: &str, name: &str) -> String {
             let further = clauses::rows("forany").flat_map(|row| row.further);
             let further = further.map(|word| (*word).to_owned());
             let phrases = loop_phrases().into_iter().filter(|words| words[0] != "on");
-            let phrases = phrases.map(|words| words.join(" ")).chain([ON_NAME.to_owned()]);
+            let phrases = phrases.map(|words| words.join(" "));
+            let phrases =
+                phrases.chain(FILE_CLAUSES.map(str::to_owned)).chain([ON_NAME.to_owned()]);
             let phrases: Vec<_> = phrases.chain(further).collect();
             format!("(for [\"{}\"] @type)\n", phrases.join("\" \""))
         }
@@ -165,7 +168,8 @@ const ON_NAME: &str = "on NAME";
 fn words(name: &str) -> Vec<String> {
     let phrases = |head: &str| {
         let own = loop_clauses().filter(|(owner, words)| *owner == head && words[0] != "on");
-        let on = (head == "forall").then(|| format!(r"on\s+{NAME}"));
+        let on = || FILE_CLAUSES.map(str::to_owned).into_iter().chain([format!(r"on\s+{NAME}")]);
+        let on = (head == "forall").then(on).into_iter().flatten();
         let is_usual = |words: [&str; 2]| {
             let mut rows = clauses::rows(head);
             rows.any(|row| row.words == words && row.value == ValueForm::UsualTime)
@@ -470,6 +474,7 @@ fn grammar_of_loops() -> String {
     let own = loop_phrases();
     let mut openers: Vec<String> =
         own.iter().filter(|words| words[0] != "on").map(|words| sequence(words)).collect();
+    openers.extend(FILE_CLAUSES.map(|word| sequence(&[word])));
     openers.push("\"on\" ~ blank+ ~ engine".to_owned());
     format!(
         "loop_clause = _{{ {names} | on_engine }}\n{rules}\

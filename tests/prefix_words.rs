@@ -45,3 +45,25 @@ fn a_pipeline_in_one_word_is_explained_before_the_attempts() {
     let errors = run.failure(127).errors();
     assert!(errors.contains("write `sh -c 'a | b'`, 2 attempts in "), "{errors}");
 }
+
+#[test]
+fn files_of_branches_are_words_with_marks() {
+    let words = ["forall", "in", "a", "b c", "takes", "$x", "gives", "{}.out", "--"];
+    let run = || Ftsh::new().args(words).args(["touch", "{}.out"]);
+    run().file("$x", "").success();
+    let errors = run().failure(1).errors();
+    assert!(errors.contains("the branch cannot take `$x`"), "{errors}");
+    let printed = |words: &[&str]| Ftsh::new().arg("-p").args(words).success().text();
+    assert_eq!(
+        printed(&["on", "ssh", "h1", "h2", "takes", "a b", "in", "gives", "out", "--", "./work"]),
+        "forall job in ./work on ssh 'h1 h2' takes 'a b' 'in' gives 'out' -- ./work\n"
+    );
+    assert_eq!(
+        printed(&["forall", "n", "in", "takes", "gives", "{n}", "keep", "going", "--", "./work"]),
+        "forall n in takes keep going gives \"$n\" -- n=\"$n\" ./work \"$n\"\n"
+    );
+    assert_eq!(
+        printed(&["forany", "in", "it", "takes", "two", "--", "./work"]),
+        "forany word in it takes two -- ./work \"$word\" < /dev/null\n"
+    );
+}

@@ -9,7 +9,7 @@
   const BUILTINS = 'cd|pwd|umask|echo|read|local|export|unset|source|exec|success|failure|giveup|defer|exit|sleep';
   const TRY_WORDS = 'for|or|every|each|usual|stalled|memory|while|atomic|in|atomic|same|input|signal|backoff|no|leftovers|through|from|to|by|jitter|times|time|ethernet|exponential|full|equal|decorrelated|normal|proportional|slotted|windowed|fixed|none|ms|millisecond|milliseconds|s|sec|second|seconds|m|min|minute|minutes|h|hour|hours|d|day|days|B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB';
   const FORANY_CLAUSES = 'in\\s+order|hedge\\s+after\\s+usual\\s+or|hedge\\s+after|atomic\\s+in|at\\s+most';
-  const FORALL_CLAUSES = 'at\\s+most|at\\s+least|keep\\s+going|finish\\s+running|output\\s+grouped|output\\s+tagged|retry\\s+lost|once\\s+in|atomic\\s+in|while\\s+free|while\\s+load|on\\s+[A-Za-z][A-Za-z0-9._-]*';
+  const FORALL_CLAUSES = 'at\\s+most|at\\s+least|keep\\s+going|finish\\s+running|output\\s+grouped|output\\s+tagged|retry\\s+lost|once\\s+in|atomic\\s+in|while\\s+free|while\\s+load|takes|gives|on\\s+[A-Za-z][A-Za-z0-9._-]*';
   const CHANNEL_WORDS = 'at|most|rate|per|budget|breaker|failures|failure|ms|millisecond|milliseconds|s|sec|second|seconds|m|min|minute|minutes|h|hour|hours|d|day|days';
   // end of generated
 

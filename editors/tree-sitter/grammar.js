@@ -178,6 +178,8 @@ module.exports = grammar({
         seq(phrase('output', 'grouped'), optional(seq('in', 'order'))),
         phrase('output', 'tagged'),
         seq(phrase('retry', 'lost'), $._expression, optional(choice('times', 'time'))),
+        seq('takes', repeat($._item)),
+        seq('gives', repeat($._item)),
         seq(phrase('once', 'in'), $._expression),
         seq(phrase('atomic', 'in'), repeat($._item)),
         seq(phrase('while', 'free'), $.size),

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::iter::successors;
 use std::time::Duration;
 
+use bstr::{BString, ByteSlice};
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::effect::{Dispatch, ProcessId, ScopeId};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::outcome::Retry;
-use ftsh_machine::packed::{BranchEnd, EndedBranch, PackedFailure, PackedValue};
+use ftsh_machine::packed::{BranchEnd, BranchFiles, EndedBranch, PackedFailure, PackedValue};
 use ftsh_machine::record::spans::RemoteSpans;
 use ftsh_machine::record::{Level, LogEvent};
 use ftsh_machine::{Config, Effect, Event, Failure, FailureKind, Machine, Outcome, Time};
@@ -22,12 +23,14 @@ enum Fate {
     Ends(BranchEnd),
     /// Begins, and is lost after a second.
     Vanishes,
+    /// Begins, and lacks a file after a second.
+    Gives(&'static str),
     /// Does not begin.
     Refused(Blame),
     /// Begins, and continues until a kill.
     GoesOn,
 }
-use Fate::{Ends, GoesOn, Refused, Vanishes};
+use Fate::{Ends, Gives, GoesOn, Refused, Vanishes};
 
 /// World with an engine that follows a script and records requests.
 struct Cluster {
@@ -36,6 +39,7 @@ struct Cluster {
     fates: VecDeque<(&'static str, Fate)>,
     future: Vec<(Time, Event)>,
     sent: Vec<(f64, String, Vec<String>)>,
+    files: Vec<BranchFiles>,
     alive: Vec<(ProcessId, ScopeId)>,
     parents: BTreeMap<ScopeId, ScopeId>,
     most: usize,
@@ -49,6 +53,7 @@ impl Cluster {
             fates: fates.into(),
             future: Vec::new(),
             sent: Vec::new(),
+            files: Vec::new(),
             alive: Vec::new(),
             parents: BTreeMap::new(),
             most: 0,
@@ -62,6 +67,7 @@ impl Cluster {
             other => format!("{other:?}"),
         };
         let now = self.now();
+        self.files.push(dispatch.branch.files);
         self.sent.push((now.elapsed().as_secs_f64(), word, dispatch.avoid));
         let (node, fate) = self.fates.pop_front().unwrap_or(("n1", Ends(BranchEnd::Succeeded)));
         let (process, later) = (dispatch.process, now + Duration::from_secs(1));
@@ -74,6 +80,7 @@ impl Cluster {
                 return;
             }
             GoesOn => None,
+            Gives(why) => Some(Returned::Files { node: Some(node.clone()), why: why.into() }),
             Vanishes => Some(Returned::Lost { node: Some(node.clone()), why: "no word".into() }),
             Ends(end) => {
                 let ended = Box::new(EndedBranch {
@@ -173,6 +180,28 @@ fn branches_are_dispatched_and_return_their_results() {
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
     assert_eq!((failure.kind, failure.code, failure.line), (FailureKind::Exit, 7, 2));
     assert_eq!(&**failure.file(), "script");
+}
+
+#[test]
+fn files_travel_with_branches() {
+    let script = "forall x in a b on slurm retry lost 3 times takes lib/y \"$x.in\" ./lib//\\\n \
+                  gives \"out/$x\"\n job\nend";
+    let (cluster, outcome) = run(script, Vec::new());
+    let shown = |names: &[BString]| bstr::join(" ", names).to_str_lossy().into_owned();
+    let files: Vec<_> =
+        cluster.files.iter().map(|it| (shown(&it.takes), shown(&it.gives))).collect();
+    let expected = [("a.in lib", "out/a"), ("b.in lib", "out/b")];
+    assert_eq!(files, expected.map(|(takes, gives)| (takes.into(), gives.into())));
+    assert_eq!(outcome, Outcome::Succeeded);
+    // A failure of the branch, which is not started again as if lost.
+    let (cluster, outcome) = run(script, vec![("n1", Gives("`out/a` is gone")), ("n2", GoesOn)]);
+    let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((failure.kind, failure.code, words(&cluster)), (FailureKind::Io, 1, vec!["a", "b"]));
+    assert_eq!(failure.message, "`out/a` is gone");
+    // The names are checked before a branch is dispatched.
+    let script = "forall x in a ../b on slurm takes $x\n job\nend";
+    let (cluster, outcome) = run(script, vec![("n1", GoesOn)]);
+    assert_eq!((kind(&outcome), words(&cluster)), (FailureKind::Io, vec!["a"]));
 }
 
 #[test]

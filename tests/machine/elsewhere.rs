@@ -86,6 +86,25 @@ fn entered(packed: &PackedBranch) -> usize {
     world.entered
 }
 
+#[test]
+fn a_branch_on_another_machine_gives_its_files() {
+    let script = "forall x in a gives \"$x.out\"\n echo $x > $target\nend";
+    for (target, is_there) in [("a.out", true), ("other", false)] {
+        let mut branch = packed(&format!("target={target}\n{script}")).remove(0);
+        branch.files.gives = vec!["a.out".into()];
+        let mut machine = Machine::of_branch(branch, Time::START).expect("a branch");
+        driver::run(&mut machine, &mut Counting::new());
+        match machine.branch_ended_with().expect("its end").end {
+            BranchEnd::Succeeded => assert!(is_there),
+            BranchEnd::Failed { failure, .. } => {
+                assert!(!is_there);
+                assert_eq!(failure[0].failure.kind, ftsh_machine::FailureKind::Io);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 /// Otherwise the branch would wait for its own place.
 #[test]
 fn passed_channels_travel_with_branches() {

@@ -397,16 +397,20 @@ impl Random {
         let at_least = self.maybe(0.3, Self::amount).filter(|_| input.is_none());
         let is_atomic = self.rng.random_bool(0.15);
         let forms = [None, Some(Form::Grouped), Some(Form::InOrder), Some(Form::Tagged)];
+        let (name, words) = (self.name(), self.list());
+        let recorded = self.maybe(0.2, Self::name);
+        let takes = recorded.filter(|_| keep_going && at_least.is_some());
         Command::ForAll(ForAll {
-            name: self.name(),
-            words: self.list(),
-            once: self.maybe(0.2, Self::name),
+            name,
+            words,
+            once: recorded,
             input,
             at_most: if in_turn { Some(one) } else { self.maybe(0.3, Self::amount) },
             at_least,
             keep_going,
             finish_running: !keep_going && self.rng.random_bool(0.3),
             form: if in_turn { self.of(&forms) } else { Some(Form::InOrder) },
+            takes,
             is_atomic,
             body: if is_atomic { self.plain(false) } else { self.branch(depth) },
         })

@@ -198,7 +198,7 @@ fn for_all(all: &ForAll) -> String {
         None => format!("in{}", list(&all.words)),
     };
     format!(
-        "forall {} {words}{}{}{}{form}{}{}{}{}\n{}end{}",
+        "forall {} {words}{}{}{}{form}{}{}{}{}{}\n{}end{}",
         all.name,
         number("at most", all.at_most.as_ref()),
         if all.keep_going { " keep going" } else { "" },
@@ -208,6 +208,9 @@ fn for_all(all: &ForAll) -> String {
         if all.keep_going { " retry lost 2 times while free 1 kB while load 100000" } else { "" },
         all.once.map(|file| format!(" once in $top/{file}.done")).unwrap_or_default(),
         if all.is_atomic { format!(" atomic in $top/{DIRECTORY}") } else { String::new() },
+        all.takes
+            .map(|file| format!(" takes missing/{file} gives \"{file}.${{{}}}\"", all.name))
+            .unwrap_or_default(),
         block(&all.body),
         all.input.as_ref().map(input).unwrap_or_default(),
     )

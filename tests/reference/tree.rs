@@ -155,6 +155,8 @@ pub(super) struct ForAll {
     pub form: Option<Form>,
     /// True with `atomic in`.
     pub is_atomic: bool,
+    /// Name of a missing file that each branch takes.
+    pub takes: Option<Name>,
     pub body: Block,
 }
 

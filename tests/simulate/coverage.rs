@@ -16,7 +16,7 @@ use ftsh_syntax::vocabulary::{FUNCTIONS, OPERATORS, SYMBOLS, function};
 /// All constructs except builtins, operators and policies, which the shell lists.
 const CONSTRUCTS: &str = "
     pipeline |& structure-in-pipeline program call environment assignment unassigned return return-value shift shift-n args use export-expression
-    break continue if else-if else case when case-else while for forany in-order hedge-after hedge-usual hedge-at-most forall at-most at-least keep-going finish-running once-in while-free while-load
+    break continue if else-if else case when case-else while for forany in-order hedge-after hedge-usual hedge-at-most forall at-most at-least keep-going finish-running once-in takes gives while-free while-load
     grouped grouped-in-order tagged
     accept keep
     list list-add ${l[@]} ${l[1]} ${l[2..]}
@@ -179,7 +179,8 @@ impl Walk<'_> {
         self.expressions(value);
     }
 
-    fn looping(&mut self, For { kind, list, input, body, usual, atomic_in, .. }: &For) {
+    fn looping(&mut self, details: &For) {
+        let For { kind, list, input, body, usual, atomic_in, takes, gives, .. } = details;
         self.flag("hedge-usual", usual.is_some());
         match kind {
             ForKind::Each => self.is("for"),
@@ -227,8 +228,10 @@ impl Walk<'_> {
             self.clause("from-input-by", input.by.as_ref());
         }
         self.flag("loop-atomic-in", !atomic_in.is_empty());
+        self.flag("takes", !takes.is_empty());
+        self.flag("gives", !gives.is_empty());
         self.expressions(list);
-        self.expressions(atomic_in);
+        self.expressions(atomic_in.iter().chain(takes).chain(gives));
         self.block(body);
     }
 

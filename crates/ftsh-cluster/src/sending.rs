@@ -19,6 +19,7 @@ use super::ship;
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{Action, Directory, Dispatch, Effect, Environment, TaskId};
 use ftsh_machine::event::{Blame, Returned};
+use ftsh_machine::packed::BranchFiles;
 use ftsh_machine::{Event, Time};
 use ftsh_process::{self as process, CarriedJob};
 use ftsh_remote::{Branch, Head, Identity, Nonce, OPENING};
@@ -127,6 +128,10 @@ impl ClusterDriver {
     fn send(&mut self, dispatch: Dispatch) -> Result<(), NotSent> {
         let word = options(&dispatch).to_str_lossy();
         if let Some(why) = dispatch.on.engine.argument_error(&word) {
+            return Err((why, Blame::Request));
+        }
+        if dispatch.branch.files != BranchFiles::default() {
+            let why = "this version cannot copy the files of `takes` and `gives`".into();
             return Err((why, Blame::Request));
         }
         let Some(place) = self.place(&dispatch)? else {

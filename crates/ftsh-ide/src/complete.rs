@@ -17,8 +17,8 @@ use ftsh_syntax::duration::Unit;
 use ftsh_syntax::signal::Signal;
 use ftsh_syntax::size::ByteUnit;
 use ftsh_syntax::vocabulary::{
-    ALONE, DECLARATIONS, FORMS, FUNCTIONS, HEADS, KEYWORDS, MODIFIERS, OPERATORS, QUESTIONS, TIMES,
-    is_loop, is_name, loop_clauses,
+    ALONE, DECLARATIONS, FILE_CLAUSES, FORMS, FUNCTIONS, HEADS, KEYWORDS, MODIFIERS, OPERATORS,
+    QUESTIONS, TIMES, is_loop, is_name, loop_clauses,
 };
 
 /// Variables set by an attempt, in a branch or after a failure.
@@ -377,7 +377,9 @@ impl<'a> CompletionContext<'a> {
             found.extend(self.fitting(ByteUnit::names()));
         }
         if !self.word.is_empty() {
-            let firsts: BTreeSet<&str> = clauses.map(|(_, [first, _])| first).collect();
+            let files = FILE_CLAUSES.into_iter().filter(|_| head == "forall");
+            let firsts: BTreeSet<&str> =
+                clauses.map(|(_, [first, _])| first).chain(files).collect();
             found.extend(self.fitting(firsts));
             if self.word.starts_with('.') && !self.word.contains('/') {
                 found.extend(self.fitting(OPERATORS));

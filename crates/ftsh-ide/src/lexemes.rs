@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use ftsh_syntax::engine::EngineId;
-use ftsh_syntax::vocabulary::{is_name, loop_clauses};
+use ftsh_syntax::vocabulary::{FILE_CLAUSES, is_name, loop_clauses};
 
 /// Part of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +146,8 @@ pub(crate) fn is_of_loop(
     let is_on =
         word == "on" && next.is_some_and(is_engine) || before == Some("on") && is_engine(word);
     let mut own = loop_clauses().filter(|(owner, _)| *owner == keyword);
-    keyword == "forall" && is_on
+    let is_file = FILE_CLAUSES.contains(&word) && before != Some("in");
+    keyword == "forall" && (is_on || is_file)
         || own.any(|(_, [first, second])| {
             word == first && next == Some(second) || word == second && before == Some(first)
         })

@@ -69,6 +69,19 @@ impl Shell {
                 Some(content) => Ok(Reply::Text(content.clone())),
                 None => Err(Missing::File(path.clone())),
             },
+            // Redirections open files by these names, too.
+            Query::BranchFiles { names, .. } => {
+                let is = |name: &BString, file: &BString| {
+                    let rest = file.strip_prefix(&name[..]);
+                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+                };
+                let is_missing =
+                    |name: &&BString| !self.descriptors.files.keys().any(|file| is(name, file));
+                match names.iter().find(is_missing) {
+                    Some(name) => Err(Missing::File(name.clone())),
+                    None => Ok(Reply::Truth(true)),
+                }
+            }
             Query::Filled(buffers) => {
                 let mut buffers = buffers.clone();
                 buffers.retain(|buffer| self.descriptors.is_filled(*buffer));

@@ -501,6 +501,10 @@ pub struct For {
     /// Directories of `atomic in`, whose words are expanded like those of a list; empty without the
     /// clause. Each word of the loop is an atomic attempt.
     pub atomic_in: Vec<Expr>,
+    /// Files of each branch by `takes`, expanded in the branch; empty without the clause.
+    pub takes: Vec<Expr>,
+    /// Files of each branch by `gives`.
+    pub gives: Vec<Expr>,
     /// Body of the loop.
     pub body: Block,
 }

@@ -12,6 +12,7 @@
 
 pub mod ast;
 pub mod backoff;
+pub mod branch_files;
 pub mod clauses;
 pub mod diagnostic;
 pub mod duration;

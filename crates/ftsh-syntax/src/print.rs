@@ -306,7 +306,7 @@ impl Printer {
     }
 
     fn for_head(&mut self, head: &For) {
-        let For { kind, variable, list, input, usual, atomic_in, body: _ } = head;
+        let For { kind, variable, list, input, usual, atomic_in, takes, gives, body: _ } = head;
         self.text.push_str(kind.keyword());
         self.text.push(' ');
         self.text.push_str(variable);
@@ -370,9 +370,12 @@ impl Printer {
                 self.clause(" once in ", once_in.as_ref());
             }
         }
-        if !atomic_in.is_empty() {
-            self.text.push_str(" atomic in");
-            self.words(atomic_in);
+        for (clause, words) in [("atomic in", atomic_in), ("takes", takes), ("gives", gives)] {
+            if !words.is_empty() {
+                self.text.push(' ');
+                self.text.push_str(clause);
+                self.words(words);
+            }
         }
     }
 

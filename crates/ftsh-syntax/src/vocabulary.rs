@@ -34,13 +34,17 @@ pub const MODIFIERS: [&str; 2] = ["accept", "keep"];
 /// Words after a number of attempts.
 pub const TIMES: [&str; 2] = ["times", "time"];
 
-/// Returns the clauses of loops, as two words each, with the keyword of the loop. The name after
+/// Returns the clauses of loops except for [`FILE_CLAUSES`], as two words each, with the keyword of the loop. The name after
 /// `on` may also be that of a carrier.
 pub fn loop_clauses() -> impl Iterator<Item = (&'static str, [&'static str; 2])> + Clone {
     let rows = clauses::ROWS.iter().filter(|row| is_loop(row.head));
     let engines = EngineId::BUILT_IN.into_iter().map(|it| ("forall", ["on", it.row().name]));
     rows.filter_map(|row| Some((row.head, <[&str; 2]>::try_from(row.words).ok()?))).chain(engines)
 }
+
+/// Words that begin the clauses of a `forall` for files, each alone. Behind `in` and in other loops they
+/// are words of a list.
+pub const FILE_CLAUSES: [&str; 2] = ["takes", "gives"];
 
 /// Signature of a function of the language, against which the parser checks calls.
 ///
@@ -308,7 +312,12 @@ mod tests {
         let engines = EngineId::BUILT_IN.map(|engine| engine.row().name).into();
         assert_eq!(strings("built_in"), engines);
         let clauses: BTreeSet<_> = loop_clauses().flat_map(|(_, words)| words).collect();
-        assert_eq!(&strings("opener") | &engines, clauses);
+        let files = BTreeSet::from(FILE_CLAUSES);
+        assert_eq!(strings("file_word"), files);
+        assert!(clauses::ROWS.iter().filter(|row| is_loop(row.head)).all(|row| {
+            row.words.len() == 2 || row.head == "forall" && files.contains(row.words[0])
+        }));
+        assert_eq!(&strings("opener") | &engines, &clauses | &files);
         let dotted = |line: &'static str| line.split('"').skip(1).step_by(2);
         let operators = ftsh_grammar::TEXT
             .lines()

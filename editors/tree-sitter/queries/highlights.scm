@@ -27,7 +27,7 @@
 (within ["stalled" "memory" "signal"] @type)
 (for ["in" "from input" "by"] @type)
 ; generated: loop-clauses
-(for ["in order" "hedge after" "atomic in" "at most" "at least" "keep going" "finish running" "output grouped" "output tagged" "retry lost" "once in" "while free" "while load" "on NAME" "usual" "or"] @type)
+(for ["in order" "hedge after" "atomic in" "at most" "at least" "keep going" "finish running" "output grouped" "output tagged" "retry lost" "once in" "while free" "while load" "takes" "gives" "on NAME" "usual" "or"] @type)
 ; end of generated
 (try "--" @type)
 (within "--" @type)

@@ -11,8 +11,8 @@ pub mod service;
 use std::time::Duration;
 
 use bstr::BString;
-use ftsh_machine::effect::{Dispatch, Effect, Environment, ProcessId};
-use ftsh_machine::event::CommandStatus;
+use ftsh_machine::effect::{Dispatch, Effect, Environment, ProcessId, Query};
+use ftsh_machine::event::{CommandStatus, Reply};
 use ftsh_machine::record::LogRecord;
 use ftsh_machine::{Config, Event, Machine, Outcome, Output, Time};
 use ftsh_sim::{Ask, Call, Due, Model, ProgramEnd, Shell, SimulatedChannels, World as Around};
@@ -327,6 +327,15 @@ impl<C: CommandModels> ClientWorld<C> {
             match client.machine.poll_output() {
                 Output::Effect(Effect::Dispatch(dispatch)) => {
                     around.commands.dispatch(number, *dispatch, around.agenda);
+                }
+                // Models write no files.
+                Output::Effect(Effect::Query {
+                    operation,
+                    query: Query::BranchFiles { .. },
+                    ..
+                }) => {
+                    let result = Ok(Reply::Truth(true));
+                    client.machine.handle_event(now, Event::Done { operation, result });
                 }
                 Output::Effect(Effect::Log(record)) => around.commands.log(number, &record),
                 Output::Effect(effect) => client.shell.perform(effect, &mut around),

@@ -51,6 +51,8 @@ pub(super) enum Piece {
     Option(usize),
     /// File after `once in`.
     File(usize),
+    /// File of a branch, after `takes` or `gives`.
+    BranchFile(usize),
     /// Word that the parser reads as it is.
     Raw(usize),
 }
@@ -67,6 +69,7 @@ impl Piece {
             | Self::Engine(at)
             | Self::Option(at)
             | Self::File(at)
+            | Self::BranchFile(at)
             | Self::Raw(at) => at,
         }
     }
@@ -232,6 +235,8 @@ struct Source {
     places: Vec<(Range<usize>, usize)>,
     /// Number of the keyword.
     start: usize,
+    /// Mark of the loop's variable in names of files.
+    marks: Marks,
 }
 
 impl Source {
@@ -241,7 +246,8 @@ impl Source {
         words: &[OsString],
         start: usize,
     ) -> Result<Self> {
-        let mut source = Self { text: String::new(), places: Vec::new(), start };
+        let marks = Marks::default();
+        let mut source = Self { text: String::new(), places: Vec::new(), start, marks };
         // Names of the command line come before.
         let fresh = |name: &str| {
             let is_taken = |name: &String| words.iter().any(|word| word == name.as_str());
@@ -253,10 +259,16 @@ impl Source {
             "on" => source.add(&format!("forall {} in {ON}", fresh("job")), start),
             keyword => source.add(keyword, start),
         }
-        let has = |wanted: fn(&Piece) -> bool| pieces.iter().any(wanted);
-        let lists = has(|piece| matches!(piece, Piece::List(_) | Piece::Input(_)));
-        if lists && !has(|piece| matches!(piece, Piece::Variable(_))) {
-            source.add(&fresh(VARIABLE), start);
+        let named = pieces.iter().find_map(|piece| match piece {
+            Piece::Variable(at) => words[*at].to_str(),
+            _ => None,
+        });
+        if pieces.iter().any(|piece| matches!(piece, Piece::List(_) | Piece::Input(_))) {
+            let variable = named.map_or_else(|| fresh(VARIABLE), str::to_owned);
+            source.marks.enter(&variable, named.is_some());
+            if named.is_none() {
+                source.add(&variable, start);
+            }
         }
         for (number, piece) in pieces.iter().enumerate() {
             source.add_piece(*piece, &pieces[number + 1..], words)?;
@@ -279,6 +291,10 @@ impl Source {
                 .any(|(_, clause)| (0..2).all(|at| pair[at].is_some_and(|it| it == clause[at])));
             let place = if is_clause { WordPlace::List } else { WordPlace::Item };
             self.add(&word(words[at].as_bytes(), &Marks::default(), place), at);
+            return Ok(());
+        }
+        if let Piece::BranchFile(_) = piece {
+            self.add(&word(words[at].as_bytes(), &self.marks, WordPlace::Quoted), at);
             return Ok(());
         }
         let refuse = |why: String| {
@@ -306,7 +322,7 @@ impl Source {
                     self.add(&quoted(&options.join(" ")), at + 1);
                 }
             }
-            Piece::Option(_) => {}
+            Piece::Option(_) | Piece::BranchFile(_) => {}
             Piece::Raw(_) if word.is_empty() => self.add("''", at),
             Piece::Variable(_) | Piece::List(_) | Piece::Raw(_) | Piece::Item(_) => {
                 self.add(word, at);

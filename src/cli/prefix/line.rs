@@ -12,7 +12,7 @@ use crate::cli::options::flags::{HEADS, head};
 use ftsh_syntax::clauses;
 use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::slug::Slug;
-use ftsh_syntax::vocabulary::{is_loop, is_name};
+use ftsh_syntax::vocabulary::{FILE_CLAUSES, is_loop, is_name};
 
 /// Ends the heads.
 const END: &str = "--";
@@ -119,7 +119,7 @@ impl<'w> Line<'w> {
         let mut pieces = Vec::new();
         let mut at = start + 1;
         match keyword {
-            "forany" | "forall" => self.list(&mut at, &mut pieces),
+            "forany" | "forall" => self.list(keyword, &mut at, &mut pieces),
             "on" => self.engine(&mut at, &mut pieces),
             _ => {}
         }
@@ -136,10 +136,11 @@ impl<'w> Line<'w> {
             } else if self.is(at, "atomic") && self.is(at + 1, "in") {
                 pieces.extend([Piece::Raw(at), Piece::Raw(at + 1)]);
                 at += 2;
-                while at < self.heads.len() && !self.ends_directories(keyword, at) {
-                    pieces.push(Piece::File(at));
-                    at += 1;
-                }
+                self.files(keyword, Piece::File, &mut at, &mut pieces);
+            } else if self.is_file_clause(keyword, at) {
+                pieces.push(Piece::Raw(at));
+                at += 1;
+                self.files(keyword, Piece::BranchFile, &mut at, &mut pieces);
             } else if head(word).is_some() {
                 break;
             } else {
@@ -159,7 +160,7 @@ impl<'w> Line<'w> {
     }
 
     /// Reads the variable and the words of a loop, up to its clauses.
-    fn list(&self, at: &mut usize, pieces: &mut Vec<Piece>) {
+    fn list(&self, keyword: &str, at: &mut usize, pieces: &mut Vec<Piece>) {
         let begins = |at| self.is(at, "in") || self.is(at, "from") && self.is(at + 1, "input");
         if !begins(*at) && begins(*at + 1) && self.heads[*at].to_str().is_some_and(is_name) {
             pieces.push(Piece::Variable(*at));
@@ -177,8 +178,9 @@ impl<'w> Line<'w> {
             *at += 1;
             // As in a script, the first word may be `on`: `forall x in on off`.
             let first = *at;
-            let is_word = |at: usize| at == first && self.is(at, "on") && !self.is_built_in(at + 1);
-            while *at < self.heads.len() && (is_word(*at) || !self.ends_list(*at)) {
+            let is_on = |at| self.is(at, "on") && !self.is_built_in(at + 1);
+            let is_word = |at| at == first && (is_on(at) || self.is_file_clause(keyword, at));
+            while *at < self.heads.len() && (is_word(*at) || !self.ends_list(keyword, *at)) {
                 pieces.push(Piece::Item(*at));
                 *at += 1;
             }
@@ -194,21 +196,40 @@ impl<'w> Line<'w> {
     fn engine(&self, at: &mut usize, pieces: &mut Vec<Piece>) {
         pieces.push(Piece::Engine(*at));
         *at += 1;
-        while *at < self.heads.len() && !self.ends_list(*at) {
+        while *at < self.heads.len() && !self.ends_list("on", *at) {
             pieces.push(Piece::Option(*at));
             *at += 1;
         }
     }
 
-    /// True if the directories of `atomic in` end here.
-    fn ends_directories(&self, keyword: &str, at: usize) -> bool {
-        let mut rows = clauses::rows(keyword);
-        self.ends_list(at) || rows.any(|row| row.words.len() == 1 && self.is(at, row.words[0]))
+    /// Reads the files of a clause, up to the next clause or head.
+    fn files(
+        &self,
+        keyword: &str,
+        piece: fn(usize) -> Piece,
+        at: &mut usize,
+        pieces: &mut Vec<Piece>,
+    ) {
+        let ends = |at| {
+            let mut rows = clauses::rows(keyword);
+            rows.any(|row| row.words.len() == 1 && self.is(at, row.words[0]))
+        };
+        while *at < self.heads.len() && !self.ends_list(keyword, *at) && !ends(*at) {
+            pieces.push(piece(*at));
+            *at += 1;
+        }
     }
 
     /// True if a clause or a head begins here.
-    fn ends_list(&self, at: usize) -> bool {
-        head(&self.heads[at]).is_some() || opens_clause(&self.heads[at..])
+    fn ends_list(&self, keyword: &str, at: usize) -> bool {
+        head(&self.heads[at]).is_some()
+            || opens_clause(&self.heads[at..])
+            || self.is_file_clause(keyword, at)
+    }
+
+    /// True if `takes` or `gives` begins here.
+    fn is_file_clause(&self, keyword: &str, at: usize) -> bool {
+        matches!(keyword, "forall" | "on") && FILE_CLAUSES.iter().any(|word| self.is(at, word))
     }
 }
 
@@ -218,7 +239,7 @@ fn has_engine(pieces: &[Piece]) -> bool {
 
 /// True if the words begin with a clause of a loop.
 fn opens_clause(words: &[OsString]) -> bool {
-    let rows = clauses::ROWS.iter().filter(|row| is_loop(row.head));
+    let rows = clauses::ROWS.iter().filter(|row| is_loop(row.head) && row.words.len() == 2);
     let begins = |clause: &[&str]| {
         clause.iter().enumerate().all(|(at, word)| words.get(at).is_some_and(|it| it == word))
     };

@@ -61,6 +61,10 @@ impl Model<'_> {
             let output = if holds { Rc::default() } else { Rc::clone(&self.output) };
             outputs.push(Rc::clone(&output));
             begun.push(word.clone());
+            if all.takes.is_some() {
+                failures.push(Failure { kind: "io", code: 1, fatal: false, words: None });
+                continue;
+            }
             let slot = self.slot.replace(in_turn);
             let hold = all.is_atomic.then_some(Hold::Files);
             let (result, before) = self.branch(all.name, word, output, hold, &all.body);

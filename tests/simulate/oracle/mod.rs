@@ -12,6 +12,7 @@ mod delays;
 mod directories;
 pub(crate) mod elsewhere;
 mod families;
+mod files;
 mod futile;
 mod groups;
 mod hedges;
@@ -76,7 +77,7 @@ pub(crate) trait Oracle {
 }
 
 /// Subjects that do not occur in every run.
-const JUDGED: [&str; 71] = [
+const JUDGED: [&str; 74] = [
     "ended views",
     "commands in views",
     "commits of views",
@@ -124,6 +125,9 @@ const JUDGED: [&str; 71] = [
     "quorum is reached, keep going",
     "output in order",
     "once in: recorded",
+    "gives: missing",
+    "gives: there",
+    "takes: missing",
     "once in: skipped",
     "finish running",
     "slots",
@@ -225,6 +229,7 @@ impl Oracles {
             Box::new(slots::Slots::new(promises)),
             Box::new(signals::Signals::new(promises)),
             Box::new(once::Once::default()),
+            Box::new(files::Files::default()),
             Box::new(watches::Watches::default()),
             Box::new(hedges::Hedges::new(promises)),
             Box::new(held::Held::new(promises)),

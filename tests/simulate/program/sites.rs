@@ -42,20 +42,39 @@ pub(super) fn forall(g: &mut Generator, depth: usize) -> Node {
     )
 }
 
-/// Generates attempts of a `forall` that records its words, in a file that nothing else uses.
+/// Generates attempts of a `forall` that records its words, in a file that nothing else uses, or whose
+/// branches take and give files.
 pub(super) fn recorded(g: &mut Generator) -> Node {
-    let (variable, times) = (g.fresh("once"), g.dice.number(1, 4));
-    let mut head = format!("forall {variable} in a b c a once in /{variable}");
+    let has_files = g.dice.chance(0.4);
+    let variable = g.fresh(if has_files { "files" } else { "once" });
+    let times = g.dice.number(1, 4);
+    let mut head = if has_files {
+        let missing = g.maybe(0.1, |_| " missing".into());
+        let again = g.maybe(0.1, |_| " a".into());
+        format!(
+            "forall {variable} in a b c{again} takes taken{missing} gives ${variable}.{variable}"
+        )
+    } else {
+        format!("forall {variable} in a b c a once in /{variable}")
+    };
     head += &g.maybe(0.4, |g| format!(" at most {}", g.dice.number(1, 3)));
     head += *g.dice.pick(&["", " keep going", " finish running", " at least 2"]);
-    let body = body(g, 1);
+    let mut body = body(g, 1);
+    let mut before = Vec::new();
+    if has_files {
+        before.push(line("echo a > taken"));
+        if g.dice.chance(0.9) {
+            body.push(line(format!("echo a > ${variable}.{variable}")));
+        }
+    }
     let branches =
         Node::Block { promise: None, groups: vec![(head, body)], redirects: String::new() };
+    before.push(branches);
     let tries = Limits { times: Some(times as u64), ..Limits::default() };
     Node::Block {
         promise: Some(Promise::Try(tries)),
         groups: vec![
-            (format!("try {times} times"), vec![branches]),
+            (format!("try {times} times"), before),
             ("catch".into(), vec![line("echo $failed_errors")]),
         ],
         redirects: String::new(),

@@ -53,7 +53,7 @@ fn own_expressions(command: &Command) -> Vec<&Expr> {
         CommandKind::For(details) => {
             let mut found: Vec<_> = details.list.iter().collect();
             details.kind.map(&mut found, amount, Vec::push);
-            found.extend(&details.atomic_in);
+            found.extend(details.atomic_in.iter().chain(&details.takes).chain(&details.gives));
             found
         }
         CommandKind::Try(details) => {

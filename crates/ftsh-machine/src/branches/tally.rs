@@ -1,7 +1,7 @@
 //! Results of the branches of a `forall`, and the decision about the whole.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,6 +57,8 @@ pub(crate) struct Tally {
     slots: Slots,
     /// Words that need not run, by `once in`.
     once: Option<Box<Once>>,
+    /// Files that the branches give.
+    pub given: BTreeSet<Vec<u8>>,
     /// Failure of the `forall` itself, regardless of the branches.
     broken: Option<Thrown>,
 }
@@ -95,6 +97,7 @@ impl Tally {
             finishing: false,
             slots: Slots::default(),
             once,
+            given: BTreeSet::new(),
             broken: None,
         }
     }

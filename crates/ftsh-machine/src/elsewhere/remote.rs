@@ -13,7 +13,7 @@ use crate::MAIN;
 use crate::effect::{ProcessId, TaskId};
 use crate::endings::TaskEnding;
 use crate::outcome::Failure;
-use crate::packed::{PackedBranch, PackedContext, Unpackable};
+use crate::packed::{BranchFiles, PackedBranch, PackedContext, Unpackable};
 use crate::program::Address;
 use crate::scheduler::TimerKey;
 use crate::time::Time;
@@ -60,6 +60,8 @@ pub(crate) struct RemoteFrame {
     pub failure: Option<Arc<Failure>>,
     /// Texts that failures of the branch refer to.
     pub texts: Vec<Arc<Source>>,
+    /// Files that travel with the branch.
+    pub files: BranchFiles,
 }
 
 /// State of a task whose branch is remote.
@@ -80,7 +82,7 @@ impl RemoteFrame {
     }
 
     /// Creates the frame of a branch that has not been dispatched.
-    pub(crate) fn new(elsewhere: Arc<RemoteTarget>) -> Self {
+    pub(crate) fn new(elsewhere: Arc<RemoteTarget>, files: BranchFiles) -> Self {
         Self {
             elsewhere,
             lost: 0,
@@ -91,6 +93,7 @@ impl RemoteFrame {
             avoided: Vec::new(),
             failure: None,
             texts: Vec::new(),
+            files,
         }
     }
 }

@@ -500,6 +500,14 @@ pub enum Query {
     /// Part of a file of words from an offset on, after a word was appended if there is one;
     /// `Reply::Text` with whole lines.
     RecordedWords(Box<WordFile>),
+    /// Files of a branch that must exist: regular files, directories and links that stay inside of
+    /// the directory; `Reply::Truth(true)`, or a refusal that names the first other one.
+    BranchFiles {
+        /// True after the success of the branch, for the files that it gives.
+        given: bool,
+        /// Names in the directory; see [`BranchFiles`](super::packed::BranchFiles).
+        names: Vec<BString>,
+    },
     /// Absolute path of the directory without symbolic links; `Reply::Text`.
     PhysicalDirectory,
     /// Cut to nothing the regular file that descriptor 1 of this table leads to, and that the table

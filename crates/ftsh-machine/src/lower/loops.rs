@@ -25,8 +25,14 @@ impl<'a> Lower<'a> {
         let kind = details.kind.map(self, Self::duration, Self::expr);
         let head = self.reserve();
         let next = matches!(kind, ForKind::Each).then(|| self.reserve());
+        let (begin, line) = (self.here(), self.line);
+        let (takes, gives) = (details.takes.len(), details.gives.len());
+        if takes + gives > 0 {
+            self.words(&details.takes);
+            self.words(&details.gives);
+            self.emit(Instruction::Files { takes, gives });
+        }
         let body = self.here();
-        let line = self.line;
         // A branch is a task of its own, and begins without frames.
         let frames = usize::from(!kind.has_branches());
         self.loops.enter(frames);
@@ -66,6 +72,7 @@ impl<'a> Lower<'a> {
             is_input: details.input.is_some(),
             ends_early: ends_early(&self.code[body..], self.here()),
             usual,
+            begin,
             body,
             end: self.here(),
         });

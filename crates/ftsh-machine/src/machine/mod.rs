@@ -79,6 +79,7 @@ impl Machine {
             attempts: 0,
             expanded: None,
             progress: None,
+            files: None,
             cancellations: Vec::new(),
             locals: Vec::new(),
         };

@@ -20,6 +20,7 @@ use crate::outcome::FailureKind;
 use crate::program::{Instruction, Program};
 use crate::record::spans::SpanEvent;
 use crate::record::{Level, LogEvent};
+use crate::remote::begin_files;
 use crate::supply::word_recorded;
 use crate::tasks::{AfterEmptied, Task, TaskState};
 use crate::tries::take_back;
@@ -228,8 +229,12 @@ impl Machine {
                 Flow::Continue
             }
             (TaskState::Piped(_), Ok(_)) => Flow::Continue,
-            (TaskState::Recording(_, from), result) => {
+            (TaskState::Recording(_, Some(from)), result) => {
                 word_recorded(&mut self.core, task, from, result)
+            }
+            (TaskState::Recording(_, None), Ok(_)) => Flow::Exiting(TaskEnding::Succeeded),
+            (TaskState::Recording(_, None), Err(refusal)) => {
+                Flow::Throw(task.refused(FailureKind::Io, refusal).named(Slug::BranchFile))
             }
             (TaskState::Opening(opening), Ok(_)) => {
                 task.progress().opened = Some(opening.io);
@@ -380,6 +385,9 @@ impl Machine {
             Instruction::ForAll { code, clauses, dispatch } => {
                 return self.forker().for_all(task, code, clauses, *dispatch);
             }
+            Instruction::Files { takes, gives } => {
+                return begin_files(&mut self.core, task, *takes, *gives);
+            }
             Instruction::Dispatch => return Ok(self.dispatcher().dispatch(task)),
             Instruction::With { name, stages, body, end } => {
                 return Ok(self.forker().with(task, (name, *stages), (*body, *end)));
@@ -428,6 +436,7 @@ fn refused(query: &Query) -> (FailureKind, Slug) {
             (FailureKind::Io, Slug::Input)
         }
         Query::RecordedWords(_) => (FailureKind::Io, Slug::OnceFile),
+        Query::BranchFiles { .. } => (FailureKind::Io, Slug::BranchFile),
         Query::TakeBack(_) => (FailureKind::Redirect, Slug::Redirect),
         Query::Filter(_) => (FailureKind::Expression, Slug::Filter),
         Query::Home(_) => (FailureKind::Expression, Slug::UnknownUser),

@@ -174,7 +174,7 @@ impl Forker<'_> {
             let now = self.core.now();
             let slot = task.top_join().and_then(|join| join.kind.take_slot());
             let (branch, buffered) = self.begin_branch(task, "forall", &code, (value, slot), io);
-            if let Some(remote_branch) = remote_branch
+            if let Some(remote_branch) = remote_branch.filter(|_| code.begin == code.body)
                 && let Some(task) = self.core.parts().tasks.get_mut(branch)
             {
                 task.at = remote_branch;
@@ -230,7 +230,7 @@ impl Forker<'_> {
         io: IoTable,
     ) -> (TaskId, Option<BufferedOutput>) {
         let scope = self.core.new_scope(Some(task.scope));
-        let mut branch = self.fork(task, 0, code.body, io, scope);
+        let mut branch = self.fork(task, 0, code.begin, io, scope);
         branch.slot = slot;
         tag_output(self.core, task, &mut branch, &word);
         iterate(self.core, &mut branch, Some(task), keyword, code, word);

@@ -61,6 +61,7 @@ impl Forker<'_> {
             attempts: 0,
             expanded: None,
             progress: None,
+            files: None,
             cancellations: Vec::new(),
             locals: Vec::new(),
         });
@@ -276,6 +277,10 @@ impl Forker<'_> {
         task.enter(FrameKind::Join(Box::new(JoinFrame { end: code.end, running, kind })));
         let slot = task.slot;
         let (branch, _) = self.begin_branch(task, "forall", code, (word.clone(), slot), io);
+        // The files were checked before the branch was dispatched.
+        if let Some(branch) = self.core.parts().tasks.get_mut(branch) {
+            (branch.at, branch.files) = (code.body, task.files.take());
+        }
         let now = self.core.now();
         if let Some(JoinKind::Branches { tally, .. }) = task.top_join().map(|it| &mut it.kind) {
             tally.next();

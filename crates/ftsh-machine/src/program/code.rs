@@ -199,6 +199,14 @@ pub(crate) enum Instruction {
     },
     /// Ends a successful body of a `forany`.
     EndForAny,
+    /// Checks the files of the task's branch, whose values are on the stack in this order. Then the
+    /// body begins, or the branch is dispatched.
+    Files {
+        /// Number of values for `takes`.
+        takes: usize,
+        /// Number of values for `gives`.
+        gives: usize,
+    },
     /// Dispatches the task's branch to another machine, and ends as the branch ends there.
     Dispatch,
     /// Pops the values of the clauses and the items; runs branches in parallel.
@@ -265,6 +273,8 @@ pub(crate) struct Loop {
     pub ends_early: bool,
     /// Key of the delay by `hedge after usual`.
     pub usual: Option<LimitKey>,
+    /// Address where a branch begins: at the values of `takes` and `gives`, or at the body.
+    pub begin: Address,
     /// Address of the body.
     pub body: Address,
     /// Address after the loop.

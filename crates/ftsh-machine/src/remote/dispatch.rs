@@ -37,7 +37,11 @@ impl Dispatcher<'_> {
             return Flow::broken(task, "a branch that nobody sends");
         };
         if top_remote(task).is_none() {
-            task.enter(FrameKind::Remote(Box::new(RemoteFrame::new(Arc::clone(&elsewhere)))));
+            let files = task.files.take().map(|files| *files).unwrap_or_default();
+            task.enter(FrameKind::Remote(Box::new(RemoteFrame::new(
+                Arc::clone(&elsewhere),
+                files,
+            ))));
         }
         let engine = elsewhere.on.engine;
         let now = self.core.now();
@@ -58,6 +62,7 @@ impl Dispatcher<'_> {
         let trace = self.core.config().trace;
         branch.config.trace = trace.map(|trace| trace.elsewhere(process, task.id.0));
         let Some(frame) = top_remote(task) else { return Flow::broken(task, NOT_REMOTE) };
+        branch.files.clone_from(&frame.files);
         frame.texts = branch.texts.iter().map(|text| Arc::clone(&text.source)).collect();
         frame.node = None;
         let shared = self.core.engine(engine);
@@ -294,7 +299,7 @@ impl Dispatcher<'_> {
 
 impl Tasks {
     /// Returns the parent of a remote branch, the engine, and the word of the branch.
-    fn sender(&self, task: &Task) -> Option<(TaskId, Arc<RemoteTarget>, Value)> {
+    pub(super) fn sender(&self, task: &Task) -> Option<(TaskId, Arc<RemoteTarget>, Value)> {
         let (parent, _) = task.parent?;
         let FrameKind::Join(join) = &self.get(parent)?.frames.last()?.kind else {
             return None;

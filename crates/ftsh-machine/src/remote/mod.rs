@@ -1,6 +1,7 @@
 //! Branches on other machines, as plain data.
 
 mod dispatch;
+mod files;
 mod pack;
 mod unpack;
 
@@ -9,6 +10,7 @@ use crate::program::Definitions;
 use crate::random::Random;
 
 pub(crate) use self::dispatch::{engine_of, forget_remote, wake_waiting};
+pub(crate) use self::files::{begin_files, check_given};
 pub(crate) use self::pack::{Packer, query_for_packing};
 pub(crate) use self::unpack::Unpacked;
 

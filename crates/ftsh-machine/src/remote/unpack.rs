@@ -75,6 +75,7 @@ impl Unpacked {
         task.directory = Directory::at(packed.directory);
         task.umask = Some(config.umask);
         task.slot = packed.slot;
+        task.files = Some(Box::new(packed.files));
         task.inherited = Arc::new(ParentContext {
             deadline: config.deadline,
             attempt: around.attempt,

@@ -20,7 +20,7 @@ use crate::event::{Refusal, Reply};
 use crate::frames::{CallFrame, Frame, FrameKind};
 use crate::invocation::{Expanded, IoTable, Opening, Redirects, WrittenVariable};
 use crate::outcome::{Failure, FailureKind, KindAndCode, Outcome};
-use crate::packed::AttemptInfo;
+use crate::packed::{AttemptInfo, BranchFiles};
 use crate::program::{Address, Program};
 use crate::resources::ResourceHandle;
 use crate::scheduler::TimerKey;
@@ -57,6 +57,8 @@ pub(crate) struct Task {
     pub umask: Umask,
     /// Number of the enclosing branch of a `forall` among those that run.
     pub slot: Option<NonZeroU32>,
+    /// Files that the branch gives here after its success, or that travel with a dispatched branch.
+    pub files: Option<Box<BranchFiles>>,
     /// Current descriptors.
     pub io: IoTable,
     /// Scope of new commands.
@@ -182,8 +184,9 @@ pub(crate) enum TaskState {
     /// Waiting for a timer.
     Sleeping(TimerKey),
     /// Waiting for the record of a branch that succeeded, after which the branch ends; with the number
-    /// of bytes of the file that were read before.
-    Recording(OperationId, u64),
+    /// of bytes of the file that were read before. Without a number, waiting for the check of the
+    /// files that the branch gives.
+    Recording(OperationId, Option<u64>),
     /// Waiting for the tasks of the innermost frame.
     Children,
     /// Waiting for a turn to start more branches.

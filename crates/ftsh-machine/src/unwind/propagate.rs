@@ -18,6 +18,7 @@ use crate::outcome::{BranchResults, Failure, FailureKind, Outcome};
 use crate::program::Instruction;
 use crate::record::spans::SpanEvent;
 use crate::record::{Level, LogEvent, LogRecord};
+use crate::remote::check_given;
 use crate::supply::{leave_words, record_word};
 use crate::tasks::{AfterEmptied, Task, TaskState, Tasks};
 use crate::values::Value;
@@ -251,8 +252,11 @@ impl Unwinder<'_> {
                 Some(attempt) => self.empty(task, attempt, AfterEmptied::End(ending)),
                 None => Flow::Exited(ending),
             },
-            Some(outer) if good => match record_word(self.core, task) {
-                Some((operation, from)) => Flow::Wait(TaskState::Recording(operation, from)),
+            Some(outer) if good => match check_given(self.core, task) {
+                Some(operation) => Flow::Wait(TaskState::Recording(operation, None)),
+                None if let Some((operation, from)) = record_word(self.core, task) => {
+                    Flow::Wait(TaskState::Recording(operation, Some(from)))
+                }
                 None => {
                     self.core.hand_over(task.scope, outer);
                     Flow::Exited(ending)

@@ -20,6 +20,7 @@ use super::opening::open_as;
 use super::recorded_words::update_words;
 use crate::paths::{FdError, TaskDirectory};
 use crate::system::free_resources;
+use crate::transfer::{check_gives, check_takes};
 use crate::workers::{Call, Control};
 use ftsh_machine::effect::{Access, Query, Umask};
 use ftsh_machine::event::Reply;
@@ -124,6 +125,13 @@ pub(crate) fn answer(
             .map(|path| Reply::Text(path.into_os_string().into_vec().into()))
             .map_err(|error| say(&".".into(), error)),
         Query::FreeResources => Ok(Reply::Resources(free_resources())),
+        Query::BranchFiles { given, names } => {
+            let check = if *given { check_gives } else { check_takes };
+            control.note(Call::Look(names.first().cloned().unwrap_or_default()));
+            check(&directory.resolve(b"."), names)
+                .map(|()| Reply::Truth(true))
+                .map_err(FdError::BranchFile)
+        }
         Query::Home(user) => home(user).map(Reply::Text),
         Query::File(path) => read(directory, path, control).map(Reply::Text).map_err(|error| {
             let is_relative = !path.starts_with(b"/");

@@ -117,6 +117,9 @@ pub enum FdError {
     /// Files in a view could not be put in place.
     #[error("{0}")]
     Incomplete(String),
+    /// A file of a branch is missing.
+    #[error("{0}")]
+    BranchFile(String),
     /// The machine named an unknown object.
     #[error("{0} is missing: an internal error of ftsh")]
     Gone(&'static str),
@@ -149,6 +152,7 @@ impl FdError {
             Self::View(error) => error.system_error(),
             Self::LocalTime(_)
             | Self::Incomplete(_)
+            | Self::BranchFile(_)
             | Self::NoNumber(_)
             | Self::Closed(_)
             | Self::TooLong(_)

@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use super::duration::check_count;
-use super::{Pair, Result, Rule, bashisms, literal, near_clause};
+use super::{Pair, Result, Rule, bashisms, branch_files, literal, near_clause};
 use crate::ast::{Block, Duration, Expr, ExprKind, For, ForKind, Input, Word, WordPart};
 use crate::clauses::{ForAllClauses, ForAnyClauses, LoopRow, On, OutputMode};
 use crate::engine::EngineId;
@@ -11,7 +11,7 @@ use crate::hint::{Hint, hint};
 use crate::size::Size;
 use crate::slug::Slug;
 use crate::span::Span;
-use crate::vocabulary::loop_clauses;
+use crate::vocabulary::{FILE_CLAUSES, loop_clauses};
 
 /// Returns an operator of a calculation outside of parentheses and ranges.
 fn calculation(expr: &Expr) -> Option<(Span, &'static str)> {
@@ -66,7 +66,7 @@ impl Builder<'_> {
         let mut list = Vec::new();
         let mut input = None;
         let mut usual = None;
-        let mut atomic_in = Vec::new();
+        let (mut atomic_in, mut takes, mut gives) = (Vec::new(), Vec::new(), Vec::new());
         let mut any = ForAnyClauses::default();
         let mut all = ForAllClauses::default();
         let mut seen = Vec::new();
@@ -103,7 +103,8 @@ impl Builder<'_> {
             // A loop has one engine.
             let is_engine = rule == Rule::on_engine;
             let key = if is_engine { "on".to_owned() } else { clause.clone() };
-            if !is_engine || keyword != "forall" {
+            let is_file = FILE_CLAUSES.contains(&&*clause);
+            if !(is_engine || is_file) || keyword != "forall" {
                 check_owner(span, keyword, &clause)?;
             }
             if seen.contains(&key) {
@@ -179,6 +180,8 @@ impl Builder<'_> {
                 LoopRow::WhileFree => all.while_free = Some(self.free(pair)?),
                 LoopRow::WhileLoad => all.while_load = Some(self.load(pair)?),
                 LoopRow::AnyAtomicIn | LoopRow::AllAtomicIn => atomic_in = self.atomic_in(pair)?,
+                LoopRow::Takes => takes = self.files(pair, "takes")?,
+                LoopRow::Gives => gives = self.files(pair, "gives")?,
                 LoopRow::OnceIn => all.once_in = Some(self.file(pair)?),
             }
         }
@@ -194,6 +197,7 @@ impl Builder<'_> {
                 .hint(hint!("the words run one after the other without a hedge; {QUOTE}"))
                 .into());
         }
+        branch_files::check_given(&gives, input.is_none().then_some(&list))?;
         bashisms::list(&list, &format!("{keyword} {variable} in"))?;
         near_clause::check(&list, keyword)?;
         let kind = match keyword {
@@ -201,7 +205,17 @@ impl Builder<'_> {
             "forall" => ForKind::All(Box::new(all)),
             _ => ForKind::Each,
         };
-        Ok(For { kind, variable, list, input, usual, atomic_in, body: Block::default() })
+        Ok(For {
+            kind,
+            variable,
+            list,
+            input,
+            usual,
+            atomic_in,
+            takes,
+            gives,
+            body: Block::default(),
+        })
     }
 
     /// A `from_input`.
@@ -350,11 +364,15 @@ impl Builder<'_> {
     }
 }
 
-/// Returns the two words that begin a clause.
+/// Returns the words that begin a clause, one or two.
 fn phrase(text: &str) -> String {
     let words =
         text.split(|c: char| c.is_whitespace() || c == '\\').filter(|word| !word.is_empty());
-    words.take(2).collect::<Vec<_>>().join(" ")
+    let mut words = words.take(2).collect::<Vec<_>>();
+    if FILE_CLAUSES.contains(&words[0]) {
+        words.truncate(1);
+    }
+    words.join(" ")
 }
 
 /// Refuses the clause of another loop.

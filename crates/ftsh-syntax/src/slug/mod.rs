@@ -85,6 +85,7 @@ slugs! {
         AssignmentBlank "assignment-blank",
         Background "background",
         BraceList "brace-list",
+        BranchFile "branch-file",
         CallAsCommand "call-as-command",
         CaseForm "case-form",
         ChainedComparison "chained-comparison",

@@ -370,7 +370,9 @@ fn loops_with_their_own_clauses() {
          forany x in a hedge after 5s at most 2\nend\nforany x in a at most $n in order hedge after $d\nend\n\
          forany x in a hedge after 2 sec in order\nend\nforany x in 'hedge' after hedge after $n .mul. 2 min\nend\n\
          forall x in a on  slurm\nend\nforall x in a retry lost 3 on ssh \"host1 ${more}*4\" at most 9\nend\n\
-         forall x in on 'slurm' on slurm --mem=4G retry lost $n .add. 1 times\nend"
+         forall x in on 'slurm' on slurm --mem=4G retry lost $n .add. 1 times\nend\n\
+         forall x in takes 'gives' gives \"$x.o\" ./b/$x/ takes  *.c \"$x\" on ssh h at most 2\nend\n\
+         for x in it takes two gives\nend"
     ), @r#"
 forany x in a b in order # c
 end
@@ -395,6 +397,10 @@ end
 forall x in a at most 9 on ssh "host1 $more*4" retry lost 3 times
 end
 forall x in on 'slurm' on slurm --mem=4G retry lost $n .add. 1 times
+end
+forall x in takes 'gives' at most 2 on ssh h takes *.c "$x" gives "$x.o" ./b/$x/
+end
+for x in it takes two gives
 end
 "#);
 }
