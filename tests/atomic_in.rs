@@ -67,6 +67,26 @@ fn expect_tree(run: &Finished, wanted: &[(&str, &str)]) {
 }
 
 #[test]
+fn branches_take_and_give_files_in_a_view() {
+    if !can_cover(false) {
+        return;
+    }
+    let text = |wanted: &str| {
+        format!(
+            "try backoff none atomic in d\n\
+             \tforall x in a takes d/old gives \"d/$x\" d/{wanted}/y\n\
+             \t\tcp d/old d/$x\n\t\tmkdir d/sub\n\t\techo y > d/sub/y\n\
+             \tend\nend"
+        )
+    };
+    let run = script(&text("sub")).success();
+    expect_tree(&run, &[("d/a", "old\n"), ("d/old", "old\n"), ("d/sub/y", "y\n")]);
+    let run = script(&text("missing")).failure(1);
+    assert!(run.errors().contains("the branch cannot give `d/missing/y`"), "{}", run.errors());
+    expect_tree(&run, &[("d/old", "old\n")]);
+}
+
+#[test]
 fn a_failed_attempt_leaves_nothing_and_a_good_one_everything() {
     let text = "cd d\n\
         try 3 times backoff none atomic in .\n\

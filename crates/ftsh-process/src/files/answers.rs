@@ -27,6 +27,7 @@ use ftsh_machine::event::Reply;
 use ftsh_syntax::ast::FileTest;
 use ftsh_syntax::{MAX_SCRIPT_LENGTH, SCRIPT_TOO_LONG};
 use ftsh_sys as sys;
+use ftsh_sys::os_error::plain;
 
 /// Opens a file for a redirection. Blocks until the file is open or the job is canceled.
 pub(crate) fn open_file(
@@ -128,9 +129,18 @@ pub(crate) fn answer(
         Query::BranchFiles { given, names } => {
             let check = if *given { check_gives } else { check_takes };
             control.note(Call::Look(names.first().cloned().unwrap_or_default()));
-            check(&directory.resolve(b"."), names)
-                .map(|()| Reply::Truth(true))
-                .map_err(FdError::BranchFile)
+            let checked = match directory.view {
+                None => check(&directory.resolve(b"."), names),
+                // Files of a view have places of their own.
+                Some(_) => names.iter().try_for_each(|name| {
+                    let found = directory.resolve_link(name).symlink_metadata();
+                    let verb = if *given { "give" } else { "take" };
+                    let why =
+                        |error| format!("the branch cannot {verb} `{name}`: {}", plain(&error));
+                    found.map(|_| ()).map_err(why)
+                }),
+            };
+            checked.map(|()| Reply::Truth(true)).map_err(FdError::BranchFile)
         }
         Query::Home(user) => home(user).map(Reply::Text),
         Query::File(path) => read(directory, path, control).map(Reply::Text).map_err(|error| {
