@@ -12,8 +12,8 @@ use ftsh_machine::FailureKind;
 use ftsh_machine::outcome::Retry;
 use ftsh_machine::packed::BranchEnd;
 use ftsh_remote::{
-    Branch, ERRORS_MARK, Frames, Hello, Identity, Listener, NodeLine, OPENING, Piece, ToHead,
-    ToNode, frame,
+    Branch, ERRORS_MARK, Frames, Hello, Identity, Listener, NodeLine, OPENING, Piece, StoreId,
+    ToHead, ToNode, frame,
 };
 use ftsh_syntax::Source;
 use nix::fcntl::{FcntlArg, fcntl};
@@ -231,7 +231,8 @@ fn a_word_that_comes_too_late_is_answered() {
 fn what_cannot_be_run_is_refused() {
     let refused = |change: fn(&mut Branch)| {
         let packed = packed("forall x in a; end", Path::new("/")).swap_remove(0);
-        let mut branch = Branch { identity: identity(), packed, child_env: Vec::new() };
+        let store = StoreId::default();
+        let mut branch = Branch { identity: identity(), packed, child_env: Vec::new(), store };
         change(&mut branch);
         let mut sent = frame(&ToNode::Branch(Box::new(branch))).expect("short");
         sent.insert(0, OPENING);

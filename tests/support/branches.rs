@@ -9,7 +9,7 @@ use ftsh_machine::packed::{BranchEnd, PackedBranch};
 use ftsh_machine::{Config, Machine};
 use ftsh_remote::{
     Branch, BranchRecord, ERRORS_MARK, Frames, Go, Identity, Listener, NodeLine, Nonce, OPENING,
-    Piece, ToHead, ToNode, frame,
+    Piece, StoreId, ToHead, ToNode, frame,
 };
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
@@ -59,7 +59,8 @@ pub(crate) fn packed_with_kill_timeout(
 
 /// Returns the first message of a head, with the branch.
 pub(crate) fn offer(packed: PackedBranch) -> Vec<u8> {
-    let branch = Branch { identity: identity(), packed, child_env: Vec::new() };
+    let store = StoreId::default();
+    let branch = Branch { identity: identity(), packed, child_env: Vec::new(), store };
     let mut offer = frame(&ToNode::Branch(Box::new(branch))).expect("short");
     offer.insert(0, OPENING);
     offer
@@ -93,7 +94,7 @@ pub(crate) fn ready(output: &[u8]) -> Option<Nonce> {
     frames.push(output);
     std::iter::from_fn(|| frames.message().expect("whole")).find_map(|message| match message {
         ToHead::Ready(start) => Some(start),
-        ToHead::Hello(_) | ToHead::Refused(_) => None,
+        ToHead::Hello(_) | ToHead::Refused(_) | ToHead::Wants(_) => None,
     })
 }
 

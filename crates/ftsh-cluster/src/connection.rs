@@ -23,13 +23,16 @@ pub(crate) enum ConnectionPipe {
     Errors,
     /// Pipe from descriptor 3 of a carrier.
     Notices,
+    /// Pipe from the thread that transfers files.
+    Files,
 }
 
 impl ConnectionPipe {
     /// All pipes, in the order of their keys.
-    pub(crate) const ALL: [Self; 4] = [Self::Input, Self::Output, Self::Errors, Self::Notices];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Input, Self::Output, Self::Errors, Self::Notices, Self::Files];
     /// Number of keys that each connection reserves.
-    pub(crate) const KEYS: u64 = 4;
+    pub(crate) const KEYS: u64 = 5;
 }
 
 /// This shell's ends of the pipes.
@@ -95,7 +98,7 @@ impl Connection {
     /// Reads the available bytes, at most one block.
     pub(crate) fn read(&mut self, driver: &mut ProcessDriver, pipe: ConnectionPipe) -> Received {
         let slot = match pipe {
-            ConnectionPipe::Input => return Received::End,
+            ConnectionPipe::Input | ConnectionPipe::Files => return Received::End,
             ConnectionPipe::Output => &mut self.output,
             ConnectionPipe::Errors => &mut self.errors,
             ConnectionPipe::Notices => &mut self.notices,
@@ -162,6 +165,19 @@ impl Connection {
         }
     }
 
+    /// Returns another end of the pipe to the standard input of the command. Nothing is queued.
+    pub(crate) fn input(&self) -> io::Result<io::PipeWriter> {
+        let input = self.input.as_ref().ok_or(ErrorKind::BrokenPipe)?.try_clone()?;
+        Ok(ProcessDriver::move_above_script(input.into())?.into())
+    }
+
+    /// Removes the pipe from the standard output of the command.
+    pub(crate) fn take_output(&mut self, driver: &mut ProcessDriver) -> io::Result<io::PipeReader> {
+        let output = self.output.take().ok_or(ErrorKind::BrokenPipe)?;
+        driver.remove_fd(output.as_fd());
+        Ok(output)
+    }
+
     /// Closes the pipe to the standard input of the command.
     pub(crate) fn close_input(&mut self, driver: &mut ProcessDriver) {
         if std::mem::take(&mut self.is_listening)
@@ -190,7 +206,7 @@ fn close_reader(driver: &mut ProcessDriver, slot: &mut Option<io::PipeReader>) {
 
 /// Prepares an end of this shell: no command inherits the descriptor, and the descriptor never
 /// blocks.
-fn prepare_own_end(fd: OwnedFd) -> io::Result<OwnedFd> {
+pub(crate) fn prepare_own_end(fd: OwnedFd) -> io::Result<OwnedFd> {
     let fd = ProcessDriver::move_above_script(fd)?;
     let flags = fcntl(&fd, FcntlArg::F_GETFL)?;
     fcntl(&fd, FcntlArg::F_SETFL(OFlag::from_bits_retain(flags) | OFlag::O_NONBLOCK))?;

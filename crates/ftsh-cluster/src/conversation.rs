@@ -4,13 +4,14 @@ use nix::libc::SIGTERM;
 
 use super::ClusterDriver;
 use super::connection::{ConnectionPipe, Received};
+use super::files::FileOrder;
 use super::remote_branch::{AwaitedEvent, END_TIMEOUT, RemoteBranch};
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{Action, Effect, FdChange, FdSource, ScopeId};
 use ftsh_machine::event::{CommandStatus, Returned};
 use ftsh_machine::{Event, Time};
 use ftsh_process::CANCEL_TIMEOUT;
-use ftsh_remote::{HeadOutput, Stream};
+use ftsh_remote::{HeadOutput, Progress, Stream};
 use ftsh_sys::os_error::plain;
 
 /// Maximum number of bytes that one command prints.
@@ -38,23 +39,35 @@ impl ClusterDriver {
 
     /// Handles the outputs of a conversation.
     pub(super) fn process_outputs(&mut self, number: u64) {
-        let Self { inner, branches, ready, .. } = self;
+        let Self { inner, branches, ready, digests, .. } = self;
         let Some(it) = branches.get_mut(&number) else { return };
         while let Some(output) = it.head.poll_output() {
             match output {
                 HeadOutput::Write(bytes) => it.connection.write(inner, &bytes),
-                HeadOutput::Placed(node) if it.awaited == AwaitedEvent::End => {
-                    let node = it.node(node);
-                    ready.push_back(Event::Placed { process: it.dispatched.process, node });
+                HeadOutput::Offer(_) | HeadOutput::Receive(_) => {
+                    if let Err(error) = it.start_transfer(inner, digests, output) {
+                        it.head.on_progress(inner.now(), Progress::Failed(plain(&error)));
+                    }
+                }
+                HeadOutput::Send(files) => it.order(FileOrder::Send(files)),
+                HeadOutput::Place => it.order(FileOrder::Place),
+                HeadOutput::Placed(node) => {
+                    // The thread has another end of the node's standard input.
+                    it.close_transfer(inner);
+                    if it.awaited == AwaitedEvent::End {
+                        let node = it.node(node);
+                        ready.push_back(Event::Placed { process: it.dispatched.process, node });
+                    }
                 }
                 HeadOutput::Printed(stream, bytes) => it.unprinted.push(stream, &bytes),
                 HeadOutput::Recorded if it.carried.is_some() && !it.engine_ended => {
                     it.connection.close_input(inner);
                     it.kill_at = Some(inner.now() + END_TIMEOUT);
                 }
-                HeadOutput::Placed(_) | HeadOutput::Recorded => {}
+                HeadOutput::Recorded => {}
                 HeadOutput::Returned(returned) => {
                     it.connection.close(inner);
+                    it.close_transfer(inner);
                     if it.engine_ended && matches!(returned, Returned::Ended { .. }) {
                         it.take_job();
                     }
@@ -196,6 +209,14 @@ impl ClusterDriver {
             it.connection.flush(&mut self.inner);
             return;
         }
+        while let Some(progress) = it
+            .transfer
+            .as_mut()
+            .filter(|_| pipe == ConnectionPipe::Files)
+            .and_then(|it| it.next(&mut self.inner))
+        {
+            it.head.on_progress(self.inner.now(), progress);
+        }
         if let Received::Bytes(bytes) = it.connection.read(&mut self.inner, pipe) {
             it.on_bytes(pipe, self.inner.now(), &bytes);
         }
@@ -215,8 +236,12 @@ impl ClusterDriver {
             it.take_job();
         }
         for pipe in [ConnectionPipe::Notices, ConnectionPipe::Output, ConnectionPipe::Errors] {
-            while let Received::Bytes(bytes) = it.connection.read(&mut self.inner, pipe) {
+            while let Some(it) = self.branches.get_mut(&number)
+                && let Received::Bytes(bytes) = it.connection.read(&mut self.inner, pipe)
+            {
                 it.on_bytes(pipe, self.inner.now(), &bytes);
+                // Files may follow, which a thread reads.
+                self.process_outputs(number);
             }
         }
         self.process_outputs(number);
@@ -226,7 +251,8 @@ impl ClusterDriver {
             it.closed(code);
             self.process_outputs(number);
             // Without a record, something may still run there.
-            if self.branches.get(&number).is_some_and(|it| it.returned.is_none()) {
+            let is_unknown = |it: &RemoteBranch| it.returned.is_none() && !it.head.has_record();
+            if self.branches.get(&number).is_some_and(is_unknown) {
                 self.cancel_job(number);
             }
         }

@@ -13,6 +13,7 @@ mod connection;
 mod conversation;
 mod engine_state;
 mod engines;
+mod files;
 mod hosts;
 mod interactive;
 mod poll_schedule;
@@ -25,12 +26,13 @@ mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use self::cancels::Cancels;
 use self::engine_state::EngineState;
 use self::engines::Engine;
-use self::remote_branch::{AwaitedEvent, RemoteBranch, ReservedIds};
+use self::remote_branch::{AwaitedEvent, END_TIMEOUT, RemoteBranch, ReservedIds};
 use self::sending::ShellProgram;
 use bstr::BString;
 use ftsh_machine::driver::{BufferPart, Driver, Durable};
@@ -38,10 +40,10 @@ use ftsh_machine::effect::{BufferId, Dispatch, Effect, IoId, ScopeId, ViewId};
 use ftsh_machine::event::{Blame, CommandStatus, SpawnErrorKind};
 use ftsh_machine::record::Level;
 use ftsh_machine::{Event, Machine, Time};
-use ftsh_process::ProcessDriver;
-use ftsh_remote::Lease;
+use ftsh_process::{DigestKey, Digests, ProcessDriver};
 use ftsh_remote::family::Families;
 use ftsh_remote::orphans::OrphanedBranches;
+use ftsh_remote::{Lease, StoreId};
 use ftsh_syntax::engine::EngineId;
 
 pub use self::engines::{environment_prefixes, is_for_carrier, node_name};
@@ -75,6 +77,9 @@ pub struct ClusterDriver {
     orphans: OrphanedBranches,
     ready: VecDeque<Event>,
     count: u64,
+    /// Store of the run's files on nodes, and the digests of the files here.
+    store: StoreId,
+    digests: Arc<Digests>,
 }
 
 /// Result of one wait.
@@ -103,6 +108,8 @@ impl ClusterDriver {
             orphans: OrphanedBranches::default(),
             ready: VecDeque::new(),
             count: 0,
+            store: StoreId::default(),
+            digests: Arc::new(Digests::new(DigestKey::default())),
         }
     }
 
@@ -206,6 +213,10 @@ impl ClusterDriver {
             it.head.handle_timeout(now);
             if let Some(note) = it.take_silence(now) {
                 self.inner.log_note(Level::FAILURES, note);
+            }
+            // The node waits while this shell writes the files.
+            if it.transfer.as_ref().is_some_and(|it| it.is_receiving) {
+                it.kill_at = it.kill_at.map(|at| at.max(now + END_TIMEOUT));
             }
             if it.kill_at.take_if(|at| *at <= now).is_some() {
                 let scope = it.ids.scope();

@@ -1,22 +1,26 @@
 //! State of one remote branch.
 
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bstr::ByteSlice;
+use bstr::{BString, ByteSlice};
 
 use super::backlog::Backlog;
 use super::carried::Carried;
 use super::connection::{Connection, ConnectionPipe};
 use super::engines::{self, Engine, FailedSubmission, Notice, StartRefusal};
+use super::files::{FileNames, FileOrder, Transfer};
 use ftsh_machine::Time;
 use ftsh_machine::effect::{
     Action, Directory, Dispatch, Effect, FdChange, IoId, OperationId, ProcessId, Run, ScopeId,
     TaskId,
 };
 use ftsh_machine::event::Returned;
+use ftsh_machine::packed::PackedBranch;
 use ftsh_machine::time::Deadline;
-use ftsh_process::{CLIENTS, NotedJob};
-use ftsh_remote::Head;
+use ftsh_process::{CLIENTS, Digests, NotedJob, ProcessDriver};
+use ftsh_remote::{Head, HeadOutput};
 use ftsh_syntax::engine::EngineId;
 
 /// Time until a needless command of an engine is killed.
@@ -208,6 +212,8 @@ pub(crate) struct RemoteBranch {
     pub reason: Option<StartRefusal>,
     /// Time at which the needless command of the engine is killed.
     pub kill_at: Option<Time>,
+    /// Files on their way.
+    pub transfer: Option<Transfer>,
 }
 
 impl RemoteBranch {
@@ -237,6 +243,7 @@ impl RemoteBranch {
             returned: None,
             reason: None,
             kill_at: None,
+            transfer: None,
         }
     }
 
@@ -272,7 +279,7 @@ impl RemoteBranch {
             *kill_at = now + END_TIMEOUT;
         }
         match pipe {
-            ConnectionPipe::Input => {}
+            ConnectionPipe::Input | ConnectionPipe::Files => {}
             ConnectionPipe::Output => self.head.on_stdout(now, bytes),
             ConnectionPipe::Errors => self.head.on_stderr(now, bytes),
             ConnectionPipe::Notices => {
@@ -308,6 +315,47 @@ impl RemoteBranch {
         is_waiting.then(|| {
             format!("waiting for a node: `{program}` says nothing of its job {}", self.job)
         })
+    }
+
+    /// Starts a transfer that the head requests.
+    pub(crate) fn start_transfer(
+        &mut self,
+        driver: &mut ProcessDriver,
+        digests: &Arc<Digests>,
+        request: HeadOutput,
+    ) -> io::Result<()> {
+        let PackedBranch { directory, files: packed, .. } = &self.head.branch().packed;
+        let (directory, digests) = (directory.to_path_lossy().into_owned(), digests.clone());
+        let files = |names: &[BString]| FileNames { directory, names: names.to_vec(), digests };
+        let key = self.ids.first_key();
+        let transfer = match request {
+            HeadOutput::Offer(offer) => {
+                let (files, input) = (files(&packed.takes), self.connection.input()?);
+                Some(Transfer::takes(driver, key, files, input, offer)?)
+            }
+            HeadOutput::Receive(first) => {
+                let output = self.connection.take_output(driver)?;
+                Some(Transfer::gives(driver, key, files(&packed.gives), output, first)?)
+            }
+            _ => None,
+        };
+        self.close_transfer(driver);
+        self.transfer = transfer;
+        Ok(())
+    }
+
+    /// Gives an order to the thread that transfers files.
+    pub(crate) fn order(&self, order: FileOrder) {
+        if let Some(transfer) = &self.transfer {
+            transfer.order(order);
+        }
+    }
+
+    /// Ends a transfer.
+    pub(crate) fn close_transfer(&mut self, driver: &mut ProcessDriver) {
+        if let Some(transfer) = self.transfer.take() {
+            transfer.close(driver);
+        }
     }
 
     /// Handles the end of the engine's command.

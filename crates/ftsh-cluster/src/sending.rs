@@ -19,10 +19,9 @@ use super::ship;
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{Action, Directory, Dispatch, Effect, Environment, TaskId};
 use ftsh_machine::event::{Blame, Returned};
-use ftsh_machine::packed::BranchFiles;
 use ftsh_machine::{Event, Time};
-use ftsh_process::{self as process, CarriedJob};
-use ftsh_remote::{Branch, Head, Identity, Nonce, OPENING};
+use ftsh_process::{self as process, CarriedJob, Digests};
+use ftsh_remote::{Branch, Head, Identity, Nonce, OPENING, StoreId};
 use ftsh_syntax::engine::EngineId;
 use ftsh_sys::os_error::plain;
 
@@ -130,10 +129,6 @@ impl ClusterDriver {
         if let Some(why) = dispatch.on.engine.argument_error(&word) {
             return Err((why, Blame::Request));
         }
-        if dispatch.branch.files != BranchFiles::default() {
-            let why = "this version cannot copy the files of `takes` and `gives`".into();
-            return Err((why, Blame::Request));
-        }
         let Some(place) = self.place(&dispatch)? else {
             self.waiting.push_back(dispatch);
             return Ok(());
@@ -153,6 +148,8 @@ impl ClusterDriver {
         let (words, overrides) = (engine.submit(&submission), engine.variables(&submission));
         let carried = self.carried(&dispatch, engine, &job);
         let dispatched = Dispatched::of(&dispatch, engine);
+        // Hosts outlive their branches, and mostly receive more. Another engine's node may be gone.
+        let linger = place.host.as_ref().map_or(Duration::ZERO, |_| self.config.lease);
         let branch_io = dispatch.io;
         let branch = Branch {
             identity: program.identity,
@@ -163,6 +160,7 @@ impl ClusterDriver {
                 .iter()
                 .map(|(name, it)| ((*name).into(), it.clone()))
                 .collect(),
+            store: StoreId { linger, ..self.store().map_err(|it| (plain(&it), Blame::Request))? },
         };
         let (mut connection, mut head) = self
             .connect(ids, branch, carried.is_some())
@@ -264,6 +262,17 @@ impl ClusterDriver {
             Some(program) => Ok(program.clone()),
             None => Ok(self.program.insert(ShellProgram::find(self.config.ship)?).clone()),
         }
+    }
+
+    /// Returns the store of this run on nodes, with a secret key.
+    fn store(&mut self) -> io::Result<StoreId> {
+        if self.store.name.is_empty() {
+            let [name, one, other] = [(); 3].map(|()| process::random());
+            let key = Nonce::new([one?, other?]).0;
+            self.store = StoreId { name: format!("{:016x}", name?), key, linger: Duration::ZERO };
+            self.digests = Arc::new(Digests::new(key));
+        }
+        Ok(self.store.clone())
     }
 
     /// Returns the number of bytes that a node reads before the node can send a message.

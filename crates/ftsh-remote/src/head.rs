@@ -9,6 +9,7 @@ use std::time::Duration;
 use bstr::ByteSlice;
 use serde::Serialize;
 
+use super::files::{GiftState, Progress};
 use super::frame::{FRAME_NAME, Frames, MessageTooLong, frame};
 use super::lease::Lease;
 use super::line::{BranchRecord, NodeLine};
@@ -17,6 +18,7 @@ use super::nonce::Nonce;
 use super::{Branch, ERRORS_MARK, Go, Hello, ToHead, ToNode};
 use ftsh_machine::Time;
 use ftsh_machine::event::{Blame, Returned};
+use ftsh_machine::packed::BranchEnd;
 
 /// Time for a node's answer, besides the time for the transfer of the bytes sent to the node.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -80,6 +82,7 @@ struct Begun {
     closed: Option<String>,
     /// True if the engine knows for certain that no process is left on the node.
     is_gone: bool,
+    gifts: GiftState,
 }
 
 /// Stream that a branch prints on.
@@ -96,6 +99,15 @@ pub enum Stream {
 pub enum HeadOutput {
     /// Write the bytes to the node's standard input.
     Write(Vec<u8>),
+    /// List the files that the branch takes, and write the bytes and the list.
+    Offer(Vec<u8>),
+    /// Write the contents of the files with these indexes.
+    Send(Vec<u32>),
+    /// Receive the files that the branch gives. They begin with these bytes, and the next bytes of
+    /// the node's standard output belong to them.
+    Receive(Vec<u8>),
+    /// Move the files that have arrived to their places.
+    Place,
     /// The branch begins on the named node. The next bytes to write start the branch.
     Placed(String),
     /// The branch has printed the bytes.
@@ -128,6 +140,11 @@ impl Head {
             has_errors: false,
             outputs: VecDeque::new(),
         }
+    }
+
+    /// Returns the branch.
+    pub fn branch(&self) -> &Branch {
+        &self.branch
     }
 
     /// Starts the time limit for *hello*, as the engine has started its command on a node. The node
@@ -211,15 +228,22 @@ impl Head {
                 self.read_messages(now);
             }
             HeadPhase::Begun(begun) => {
+                let (mut ends, mut files) = (false, Vec::new());
                 for piece in begun.listeners[0].push(bytes) {
                     match piece {
-                        // Nothing after the end of the output belongs to the branch.
-                        _ if begun.has_output => {}
+                        // Nothing after the end of the output is output.
+                        Piece::Printed(bytes) if begun.has_output => files = bytes,
                         Piece::Printed(bytes) => {
                             self.outputs.push_back(HeadOutput::Printed(Stream::Output, bytes));
                         }
-                        Piece::Line(line) => begun.has_output = line == NodeLine::OutputEnded,
+                        Piece::Line(NodeLine::OutputEnded) => {
+                            (ends, begun.has_output) = (true, true);
+                        }
+                        Piece::Line(_) => {}
                     }
+                }
+                if ends && begun.gifts == GiftState::Coming {
+                    self.outputs.push_back(HeadOutput::Receive(files));
                 }
                 self.conclude();
             }
@@ -302,6 +326,29 @@ impl Head {
         }
     }
 
+    /// Handles the progress of the branch's files.
+    pub fn on_progress(&mut self, now: Time, progress: Progress) {
+        match (&mut self.phase, progress) {
+            (HeadPhase::Offered { until, .. }, Progress::Listed(bytes)) => {
+                *until = answer_deadline(now, bytes as usize);
+            }
+            (HeadPhase::Offered { node, .. }, Progress::Failed(why)) => {
+                let node = Some(node.clone());
+                self.over(Returned::Files { node, why });
+            }
+            (HeadPhase::Begun(begun), progress) => {
+                begun.gifts = GiftState::after(progress);
+                self.conclude();
+            }
+            _ => {}
+        }
+    }
+
+    /// True once the node has reported the result.
+    pub fn has_record(&self) -> bool {
+        matches!(&self.phase, HeadPhase::Begun(begun) if begun.record.is_some())
+    }
+
     /// Records that the engine knows for certain that no process of the branch is left. The head
     /// then need not wait for the end of the lease after the connection is closed.
     pub fn gone(&mut self) {
@@ -348,6 +395,13 @@ impl Head {
             }
             HeadPhase::Begun(begun) => {
                 begun.is_gone = true;
+                match begun.gifts {
+                    // A file system here may not answer.
+                    GiftState::Coming | GiftState::Moving => begun.gifts = GiftState::Cut,
+                    // The files that are whole still move to their places.
+                    GiftState::Arrived => begun.granted = now,
+                    GiftState::Placed | GiftState::Cut | GiftState::Failed(_) => {}
+                }
                 let silence = self.gone_after.as_secs();
                 let why = || format!("it hasn't been heard of for {silence} s");
                 begun.closed.get_or_insert_with(why);
@@ -370,6 +424,9 @@ impl Head {
                 (Ok(None), _) => return,
                 (Ok(Some(ToHead::Hello(hello))), None) => self.on_hello(now, hello),
                 (Ok(Some(ToHead::Ready(start))), Some(_)) => self.begin(now, start),
+                (Ok(Some(ToHead::Wants(files))), Some(_)) => {
+                    self.outputs.push_back(HeadOutput::Send(files));
+                }
                 (Ok(Some(ToHead::Refused(why))), _) => self.return_not_begun(&why, Blame::Node),
                 (Ok(Some(_)) | Err(_), _) => {
                     let why = "the shell there says what this one doesn't understand: it may be \
@@ -389,7 +446,13 @@ impl Head {
         let hello = greeting;
         let frames = std::mem::take(frames);
         let bytes = frame(&Offer::Branch(&self.branch));
-        let until = answer_deadline(now, bytes.as_ref().map_or(0, Vec::len));
+        let takes_files = !self.branch.packed.files.takes.is_empty();
+        // The node cannot answer before the files are listed.
+        let until = if takes_files {
+            Time::NEVER
+        } else {
+            answer_deadline(now, bytes.as_ref().map_or(0, Vec::len))
+        };
         self.phase = HeadPhase::Offered { frames, node: hello.node, until };
         let ours = &self.branch.identity;
         if hello.identity != *ours {
@@ -400,6 +463,7 @@ impl Head {
             return self.return_not_begun(&why, Blame::Node);
         }
         match bytes {
+            Ok(bytes) if takes_files => self.outputs.push_back(HeadOutput::Offer(bytes)),
             Ok(bytes) => self.outputs.push_back(HeadOutput::Write(bytes)),
             Err(MessageTooLong) => {
                 self.return_not_begun("its variables are too long to be sent", Blame::Request);
@@ -429,6 +493,7 @@ impl Head {
             record: None,
             closed: None,
             is_gone: false,
+            gifts: GiftState::of(&self.branch.packed.files),
         }));
         self.on_stdout(now, &frames.into_rest());
     }
@@ -467,15 +532,41 @@ impl Head {
     fn conclude(&mut self) {
         let HeadPhase::Begun(begun) = &mut self.phase else { return };
         let Some(why) = &begun.closed else { return };
-        // A result counts only with all of the output.
-        let returned = match begun.record.take_if(|_| begun.has_output) {
-            Some(BranchRecord { ended, node, elapsed, .. }) => {
-                Returned::Ended { node, elapsed, ended: Box::new(ended) }
+        let gives = |record: &BranchRecord| {
+            record.no_gifts.is_none() && record.ended.end == BranchEnd::Succeeded
+        };
+        if begun.has_output && begun.record.as_ref().is_some_and(gives) {
+            match begun.gifts {
+                GiftState::Coming | GiftState::Moving => return,
+                GiftState::Arrived => {
+                    begun.gifts = GiftState::Moving;
+                    return self.outputs.push_back(HeadOutput::Place);
+                }
+                GiftState::Placed | GiftState::Cut | GiftState::Failed(_) => {}
+            }
+        }
+        // A result counts only with all of the output, and a success with all of the files.
+        let is_whole = |record: &mut BranchRecord| {
+            begun.has_output && !(gives(record) && begun.gifts == GiftState::Cut)
+        };
+        let returned = match begun.record.take_if(is_whole) {
+            Some(record) => {
+                let BranchRecord { ended, node, elapsed, no_gifts, .. } = record;
+                let why = match &begun.gifts {
+                    GiftState::Failed(why) => no_gifts.or_else(|| Some(why.clone())),
+                    _ => no_gifts,
+                };
+                match why {
+                    Some(why) => Returned::Files { node: Some(node), why },
+                    None => Returned::Ended { node, elapsed, ended: Box::new(ended) },
+                }
             }
             None if begun.is_gone => {
-                let is_known = begun.record.is_some();
-                let why =
-                    if is_known { dropped("the end of standard output") } else { why.clone() };
+                let why = match &begun.record {
+                    Some(_) if begun.has_output => "its files did not arrive whole".into(),
+                    Some(_) => dropped("the end of standard output"),
+                    None => why.clone(),
+                };
                 Returned::Lost { node: Some(begun.node.clone()), why }
             }
             None => return,

@@ -11,6 +11,11 @@
 //! 3. The head sends [`ToNode::Branch`] on the node's standard input. If the node can run the
 //!    branch, the node sends [`ToHead::Ready`] with a [`Nonce`] of its own. Otherwise the node sends
 //!    [`ToHead::Refused`] and exits.
+//!
+//!    If the branch takes files, the head also sends a list of the files, in a frame of its own. The
+//!    node answers with [`ToHead::Wants`] and the indexes of the files that the node lacks, and the
+//!    head sends their contents one after the other. [`ToHead::Ready`] follows when the files are in
+//!    the directory that the node has created for the branch.
 //! 4. The head sends [`ToNode::Go`], with the nonce of the record, and the node's nonce. Until then
 //!    nothing has begun. If the node's standard input ends before, the node exits without a message.
 //!    So does a second start of the job by an engine that repeats the input: *go* repeats the nonce
@@ -18,13 +23,19 @@
 //! 5. The branch begins. From then on, the node's standard output and standard error carry the
 //!    output of the branch. Last on standard error is a [`BranchRecord`] with the nonce and the result,
 //!    and last on standard output a [line](NodeLine::OutputEnded), which shows that all of the output
-//!    has arrived. The node writes both when no process of the branch is left.
+//!    has arrived. The node writes both when no process of the branch is left. If a branch that gives
+//!    files has succeeded, the list of the files and all contents follow that line. The record is
+//!    written after them.
 //!
 //! Then the node exits with 0, for any result of the branch.
 //!
 //! Only a complete record of a success, with all of the output, is a success. Otherwise the branch is
 //! *lost*, for any exit status of the engine: the result is unknown. A SIGTERM to the node ends the branch as the
 //! signal ends a script, and the record reports the signal.
+//!
+//! The head moves the given files to their places after a complete record of a success. Files that did
+//! not arrive whole are a lost branch. The owners of the connection exchange lists and contents; the
+//! conversation handles their progress ([`Progress`]).
 //!
 //! Messages before step 5 are [frames](Frames): a mark, a length, a checksum and a content. The
 //! first number of the content is the kind of the message. The head skips text before a mark, as a
@@ -60,6 +71,7 @@
 
 mod environment;
 pub mod family;
+mod files;
 mod frame;
 mod head;
 mod identity;
@@ -77,6 +89,7 @@ use bstr::BString;
 use serde::{Deserialize, Serialize};
 
 pub use self::environment::merge;
+pub use self::files::Progress;
 pub use self::frame::{BadFrame, Frames, MessageTooLong, frame};
 pub use self::head::{Head, HeadOutput, Stream};
 pub use self::identity::Identity;
@@ -114,6 +127,8 @@ pub enum ToHead {
     Ready(Nonce),
     /// The node cannot run the branch, for the given reason.
     Refused(String),
+    /// The node needs the contents of the files with these indexes, in this order.
+    Wants(Vec<u32>),
 }
 
 /// Branch for a node.
@@ -125,6 +140,19 @@ pub struct Branch {
     pub packed: PackedBranch,
     /// Variables that pass the head's options to nested shells.
     pub child_env: Vec<(String, BString)>,
+    /// Store of the run's files on nodes.
+    pub store: StoreId,
+}
+
+/// Store of a run's files on a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreId {
+    /// Unique name.
+    pub name: String,
+    /// Secret key of the digests.
+    pub key: [u8; 16],
+    /// Time for which the store waits for another branch.
+    pub linger: Duration,
 }
 
 /// Greeting of a node.

@@ -42,6 +42,8 @@ pub struct BranchRecord {
     pub began: Duration,
     /// Time from the start until no process of the branch was left.
     pub elapsed: Duration,
+    /// Reason why a successful branch cannot give its files.
+    pub no_gifts: Option<String>,
 }
 
 impl NodeLine {

@@ -28,12 +28,14 @@ pub struct Listener {
     matched: usize,
     /// Bytes of the node's line after the prefix, if a line has begun.
     line: Option<Vec<u8>>,
+    /// True after the end of the output, which only files follow.
+    has_ended: bool,
 }
 
 impl Listener {
     /// Creates a decoder of lines with a nonce.
     pub fn new(nonce: &Nonce) -> Self {
-        Self { prefix: prefix(nonce).into_bytes(), matched: 0, line: None }
+        Self { prefix: prefix(nonce).into_bytes(), matched: 0, line: None, has_ended: false }
     }
 
     /// Decodes received bytes.
@@ -42,6 +44,10 @@ impl Listener {
         let mut printed = Vec::new();
         let mut rest = bytes;
         loop {
+            if self.has_ended {
+                printed.extend_from_slice(rest);
+                break;
+            }
             if self.line.is_none() && self.matched == 0 {
                 // Fast path: nearly all bytes are output.
                 let begins = rest.find_byte(self.prefix[0]).unwrap_or(rest.len());
@@ -67,6 +73,7 @@ impl Listener {
         if byte == b'\n' {
             let line = NodeLine::decode(line);
             self.line = None;
+            self.has_ended = line == Some(NodeLine::OutputEnded);
             flush(printed, pieces);
             pieces.extend(line.map(Piece::Line));
         } else if byte.is_ascii_alphanumeric() && line.len() < MAX_LINE {

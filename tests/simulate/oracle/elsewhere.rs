@@ -130,7 +130,10 @@ impl Elsewhere {
                     it.node
                 ));
             }
-            (Returned::Lost { .. } | Returned::Files { .. }, _) => {
+            (Returned::Lost { .. } | Returned::Files { .. }, attempt) => {
+                if attempt.is_some_and(|attempt| attempt.placed) {
+                    return Err(format!("{process:?} fails, and its files are in their places"));
+                }
                 self.judged.count("elsewhere: fails");
                 return Ok(());
             }
@@ -141,6 +144,13 @@ impl Elsewhere {
         };
         if attempt.ended.as_ref() != Some(ended) {
             return Err(format!("{ended:?} instead of {:?}", attempt.ended));
+        }
+        let gives_files = attempt.gives_files && ended.end == BranchEnd::Succeeded;
+        if attempt.placed != gives_files {
+            return Err(format!("{process:?}: the files are in their places: {}", attempt.placed));
+        }
+        if gives_files {
+            self.judged.count("elsewhere: gives files");
         }
         match attempt.fault {
             Some(Fault::StartsTwice(_)) => self.judged.count("elsewhere: second start"),

@@ -16,7 +16,7 @@ pub(super) fn random(dice: &mut Dice, trouble: f64) -> SimulatedCluster {
     let names = ["n1", "n2", "n3"];
     let nodes = names[..dice.number(1, 3)].iter().map(|name| node(dice, name, trouble)).collect();
     let lease = *dice.pick(&[1, 10, 60]);
-    let mut cluster = SimulatedCluster::new(Duration::from_secs(lease), nodes);
+    let mut cluster = SimulatedCluster::new(Duration::from_secs(lease), nodes).with_files();
     while dice.chance(trouble) {
         let (from, until) = period(dice);
         cluster = cluster.engine_down(from, until);

@@ -10,13 +10,13 @@ use nix::fcntl::AT_FDCWD;
 use nix::sys::stat::{UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
 
-use super::entries::{Entry, EntryKind};
+use super::entries::{EntryKind, FileEntry};
 
 /// Creates entries. `content` writes a file.
 pub(super) fn build(
-    entries: &[Entry],
+    entries: &[FileEntry],
     place: impl Fn(&[u8]) -> PathBuf,
-    mut content: impl FnMut(&Entry, &mut File) -> io::Result<()>,
+    mut content: impl FnMut(&FileEntry, &mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     for entry in entries {
         let path = place(&entry.path);

@@ -16,7 +16,7 @@ const PIECE: usize = 256 * 1024;
 /// Digest of a content. The run has a secret key: nobody else can construct two contents with the
 /// same digest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Digest(pub(super) [u8; 16]);
+pub struct ContentDigest(pub(super) [u8; 16]);
 
 /// Key of the digests of a run.
 pub type DigestKey = [u8; 16];
@@ -35,7 +35,7 @@ pub(super) fn copy(
     from: &mut impl Read,
     to: &mut impl Write,
     length: u64,
-) -> Result<Digest, Broken> {
+) -> Result<ContentDigest, Broken> {
     let mut hasher = SipHasher24::new_with_key(key);
     let mut bytes = vec![0; PIECE.min(length as usize)];
     let mut left = length;
@@ -51,7 +51,7 @@ pub(super) fn copy(
         to.write_all(piece).map_err(Broken::Target)?;
         left -= piece.len() as u64;
     }
-    Ok(Digest(hasher.finish128().as_bytes()))
+    Ok(ContentDigest(hasher.finish128().as_bytes()))
 }
 
 /// Digests of the files of a run. A file is read again only after a change.
@@ -59,7 +59,7 @@ pub(super) fn copy(
 pub struct Digests {
     /// Secret key, which nodes receive.
     pub key: DigestKey,
-    known: Mutex<HashMap<FileState, Digest>>,
+    known: Mutex<HashMap<FileState, ContentDigest>>,
 }
 
 /// Device, inode, length, and times of the last changes of content and inode.
@@ -71,7 +71,7 @@ impl Digests {
         Self { key, known: Mutex::default() }
     }
 
-    pub(super) fn of(&self, mut file: File, found: &Metadata) -> io::Result<Digest> {
+    pub(super) fn of(&self, mut file: File, found: &Metadata) -> io::Result<ContentDigest> {
         let state = (
             [found.dev(), found.ino(), found.len()],
             [found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()],

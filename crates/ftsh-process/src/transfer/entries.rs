@@ -10,12 +10,12 @@ use std::path::{Component, Path};
 use bstr::{BString, ByteSlice};
 use serde::{Deserialize, Serialize};
 
-use super::content::Digest;
+use super::content::ContentDigest;
 use ftsh_sys::os_error::plain;
 
 /// File, directory or symbolic link that travels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct FileEntry {
     /// Path below the directory of the branch.
     pub path: BString,
     /// Permission bits.
@@ -34,17 +34,17 @@ pub enum EntryKind {
     /// Symbolic link with its target.
     Link(BString),
     /// Regular file with the length and the digest of the content.
-    File(u64, Digest),
+    File(u64, ContentDigest),
 }
 
 /// Checks the files that a branch takes: each must exist. Returns a message with the name.
 pub fn check_takes(directory: &Path, names: &[BString]) -> Result<(), String> {
-    list(directory, names, "take", |_, _| Ok(Digest::default())).map(|_| ())
+    list(directory, names, "take", |_, _| Ok(ContentDigest::default())).map(|_| ())
 }
 
 /// Checks the files that a branch gives: each must exist. Returns a message with the name.
 pub fn check_gives(directory: &Path, names: &[BString]) -> Result<(), String> {
-    list(directory, names, "give", |_, _| Ok(Digest::default())).map(|_| ())
+    list(directory, names, "give", |_, _| Ok(ContentDigest::default())).map(|_| ())
 }
 
 /// Lists the named files in the order of the names, and the contents of directories behind each
@@ -54,8 +54,8 @@ pub(super) fn list(
     directory: &Path,
     names: &[BString],
     verb: &str,
-    mut digest: impl FnMut(File, &Metadata) -> io::Result<Digest>,
-) -> Result<Vec<Entry>, String> {
+    mut digest: impl FnMut(File, &Metadata) -> io::Result<ContentDigest>,
+) -> Result<Vec<FileEntry>, String> {
     let mut entries = Vec::new();
     for name in names {
         check_way(directory, name).map_err(|error| failed(verb, name, &error))?;
@@ -91,8 +91,8 @@ fn entry(
     directory: &Path,
     path: &BString,
     pending: &mut Vec<BString>,
-    digest: &mut impl FnMut(File, &Metadata) -> io::Result<Digest>,
-) -> io::Result<Entry> {
+    digest: &mut impl FnMut(File, &Metadata) -> io::Result<ContentDigest>,
+) -> io::Result<FileEntry> {
     let whole = directory.join(path.to_path().map_err(io::Error::other)?);
     let mut found = whole.symlink_metadata()?;
     let kind = found.file_type();
@@ -122,7 +122,7 @@ fn entry(
         return Err(io::Error::other(format!("it is {name}")));
     };
     let modified = (found.mtime(), found.mtime_nsec());
-    Ok(Entry { path: path.clone(), mode: found.mode() & 0o777, modified, kind })
+    Ok(FileEntry { path: path.clone(), mode: found.mode() & 0o777, modified, kind })
 }
 
 /// True if the target of a link at this path is in the directory, or may be there.
@@ -144,7 +144,7 @@ fn stays_within(path: &BString, target: &BString) -> bool {
 }
 
 /// True if a list from another machine has all the names, and cannot lead out of the directory.
-pub(super) fn is_valid(entries: &[Entry], names: &[BString]) -> bool {
+pub(super) fn is_valid(entries: &[FileEntry], names: &[BString]) -> bool {
     let mut directories = BTreeSet::new();
     let mut missing: BTreeSet<_> = names.iter().collect();
     let mut paths = BTreeSet::new();

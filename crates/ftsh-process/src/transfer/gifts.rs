@@ -13,7 +13,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::building::build;
 use super::content::{Broken, DigestKey, copy};
-use super::entries::{Entry, EntryKind, failed, is_valid};
+use super::entries::{EntryKind, FileEntry, failed, is_valid};
 use super::sending::TransferError;
 use crate::cleanup::{Note, Registry};
 
@@ -66,7 +66,7 @@ impl Gifts {
     pub fn receive(
         directory: &Path,
         names: &[BString],
-        entries: &[Entry],
+        entries: &[FileEntry],
         key: &DigestKey,
         from: &mut impl Read,
     ) -> Result<Self, TransferError> {
@@ -78,7 +78,7 @@ impl Gifts {
         registry: &Arc<Registry>,
         directory: &Path,
         names: &[BString],
-        entries: &[Entry],
+        entries: &[FileEntry],
         key: &DigestKey,
         from: &mut impl Read,
     ) -> Result<Self, TransferError> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use bstr::{BString, ByteSlice};
 
 use super::content::{Broken, Digests, copy};
-use super::entries::{Entry, EntryKind, failed, list};
+use super::entries::{EntryKind, FileEntry, failed, list};
 
 /// Reason for the end of a transfer.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Outgoing<'a> {
     directory: &'a Path,
     verb: &'static str,
     /// Files with the contents of directories.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<FileEntry>,
     digests: &'a Digests,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Outgoing<'a> {
 
     /// Returns the number of bytes of all contents.
     pub fn length(&self) -> u64 {
-        let length = |entry: &Entry| match entry.kind {
+        let length = |entry: &FileEntry| match entry.kind {
             EntryKind::File(length, _) => length,
             EntryKind::Directory | EntryKind::Link(_) => 0,
         };

@@ -12,8 +12,8 @@ use bstr::{BString, ByteSlice};
 use nix::unistd::geteuid;
 
 use super::building::build;
-use super::content::{Broken, Digest, DigestKey, copy};
-use super::entries::{Entry, EntryKind, failed, is_valid};
+use super::content::{Broken, ContentDigest, DigestKey, copy};
+use super::entries::{EntryKind, FileEntry, failed, is_valid};
 use crate::cleanup::scratch_place;
 use ftsh_sys::{self as sys, FileLock, LockKind};
 
@@ -28,13 +28,13 @@ const MAX_LOCKS: usize = 128;
 /// Directory of a run on a node: contents by their digests, and the directories of branches. Each
 /// branch holds a shared lock, which its last process releases.
 #[derive(Debug)]
-pub struct Store {
+pub struct FileStore {
     path: PathBuf,
     key: DigestKey,
     lock: FileLock,
 }
 
-impl Store {
+impl FileStore {
     /// Opens the store of a run, and removes stores that no process holds. The name is unique.
     pub fn open(name: &str, key: DigestKey) -> io::Result<Self> {
         let place = std::path::absolute(scratch_place())?;
@@ -88,7 +88,7 @@ impl Store {
         }
     }
 
-    fn content(&self, digest: Digest) -> PathBuf {
+    fn content(&self, digest: ContentDigest) -> PathBuf {
         self.path.join(format!("{:032x}", u128::from_be_bytes(digest.0)))
     }
 }
@@ -102,43 +102,44 @@ fn lock(path: &Path, kind: LockKind) -> io::Result<FileLock> {
         return Err(ErrorKind::PermissionDenied.into());
     }
     let lock = FileLock::lock(directory, kind).map_err(|(_, errno)| errno)?;
-    let now = path.symlink_metadata()?;
-    let is_there = (now.dev(), now.ino()) == (found.dev(), found.ino());
-    if is_there { Ok(lock) } else { Err(ErrorKind::NotFound.into()) }
+    if is_at(path, &lock)? { Ok(lock) } else { Err(ErrorKind::NotFound.into()) }
+}
+
+/// True if a file is still at its path.
+fn is_at(path: &Path, file: &File) -> io::Result<bool> {
+    let (now, found) = (path.symlink_metadata()?, file.metadata()?);
+    Ok((now.dev(), now.ino()) == (found.dev(), found.ino()))
 }
 
 fn keep(path: &Path, linger: Duration) -> io::Result<()> {
     let own = path.join("keeper");
     let own = File::options().create(true).truncate(false).write(true).mode(0o600).open(own)?;
     let _own = FileLock::lock(own, LockKind::ExclusiveNow).map_err(|(_, errno)| errno)?;
+    let store = lock(path, LockKind::Shared)?;
     loop {
         // Free when the last process of the last branch has ended.
-        let free = lock(path, LockKind::Exclusive)?;
-        let last = free.metadata()?.modified()?;
-        if !linger.is_zero() {
-            free.relock(LockKind::Shared)?;
-            std::thread::sleep(linger);
-            let is_free = free.relock(LockKind::ExclusiveNow).is_ok();
-            if !is_free || free.metadata()?.modified()? != last {
-                continue;
-            }
+        store.relock(LockKind::Exclusive)?;
+        let unused = store.metadata()?.modified()?.elapsed().unwrap_or_default();
+        if unused >= linger {
+            return if is_at(path, &store)? { sys::remove_tree(path) } else { Ok(()) };
         }
-        return sys::remove_tree(path);
+        store.relock(LockKind::Shared)?;
+        std::thread::sleep(linger.saturating_sub(unused));
     }
 }
 
 /// Files that a branch takes, and that arrive in a store.
 #[derive(Debug)]
-pub struct Incoming<'a> {
-    store: &'a Store,
-    entries: Vec<Entry>,
+pub struct IncomingFiles<'a> {
+    store: &'a FileStore,
+    entries: Vec<FileEntry>,
     /// Locks of the large contents that this branch has requested.
-    locks: BTreeMap<Digest, FileLock>,
+    locks: BTreeMap<ContentDigest, FileLock>,
 }
 
-impl<'a> Incoming<'a> {
+impl<'a> IncomingFiles<'a> {
     /// Begins with the list that the head has sent for these names.
-    pub fn new(store: &'a Store, entries: Vec<Entry>, names: &[BString]) -> Option<Self> {
+    pub fn new(store: &'a FileStore, entries: Vec<FileEntry>, names: &[BString]) -> Option<Self> {
         is_valid(&entries, names).then(|| Self { store, entries, locks: BTreeMap::new() })
     }
 
@@ -179,7 +180,7 @@ impl<'a> Incoming<'a> {
 
     /// Receives the content of a file. Returns a message about the file.
     pub fn receive(&mut self, index: u32, from: &mut impl Read) -> Result<(), String> {
-        let Some(Entry { path, kind: EntryKind::File(length, digest), .. }) =
+        let Some(FileEntry { path, kind: EntryKind::File(length, digest), .. }) =
             self.entries.get(index as usize)
         else {
             return Ok(());

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bstr::BString;
 use tempfile::{TempDir, tempdir};
 
-use super::content::Digest;
+use super::content::ContentDigest;
 use super::entries::{EntryKind, is_valid};
 use super::*;
 use crate::cleanup::Registry;
@@ -48,15 +48,16 @@ fn all_kinds() -> TempDir {
 }
 
 /// Returns the entries with their digests.
-fn entries(place: &Path, names: &[BString]) -> Vec<Entry> {
+fn entries(place: &Path, names: &[BString]) -> Vec<FileEntry> {
     Outgoing::list(place, names, "take", &Digests::new(KEY)).expect("files").entries
 }
 
 /// Takes files by a store, and returns the number of requested files.
-fn take(store: &Store, from: &Path, to: &Path, names: &[BString]) -> usize {
+fn take(store: &FileStore, from: &Path, to: &Path, names: &[BString]) -> usize {
     let digests = Digests::new(KEY);
     let outgoing = Outgoing::list(from, names, "take", &digests).expect("files");
-    let mut incoming = Incoming::new(store, outgoing.entries.clone(), names).expect("a valid list");
+    let mut incoming =
+        IncomingFiles::new(store, outgoing.entries.clone(), names).expect("a valid list");
     let mut count = 0;
     loop {
         let wanted = incoming.wanted().expect("a store");
@@ -77,7 +78,7 @@ fn take(store: &Store, from: &Path, to: &Path, names: &[BString]) -> usize {
 #[test]
 fn taken_files_arrive_as_they_are_and_cross_once() {
     let (here, names) = (all_kinds(), names(&["lib", "tool"]));
-    let store = Store::open(&format!("{:016x}", ftsh_sys::random().expect("a number")), KEY)
+    let store = FileStore::open(&format!("{:016x}", ftsh_sys::random().expect("a number")), KEY)
         .expect("a store");
     let first = store.create_directory().expect("a directory");
     assert_eq!(take(&store, here.path(), &first, &names), 5);
@@ -93,10 +94,10 @@ fn taken_files_arrive_as_they_are_and_cross_once() {
 fn a_large_content_is_awaited_and_not_requested_twice() {
     let (here, names) = (all_kinds(), names(&["lib"]));
     let name = format!("{:016x}", ftsh_sys::random().expect("a number"));
-    let open = || Store::open(&name, KEY).expect("a store");
+    let open = || FileStore::open(&name, KEY).expect("a store");
     let listed = entries(here.path(), &names);
     let (store, digests) = (open(), Digests::new(KEY));
-    let mut first = Incoming::new(&store, listed, &names).expect("a valid list");
+    let mut first = IncomingFiles::new(&store, listed, &names).expect("a valid list");
     let wanted = first.wanted().expect("a store");
     std::thread::scope(|scope| {
         let second = scope.spawn(|| {
@@ -212,8 +213,9 @@ fn a_file_that_changes_while_it_is_sent_is_an_error() {
 #[test]
 fn a_list_of_another_machine_cannot_lead_out() {
     let names = names(&["a", "b/c"]);
-    let entry = |path: &[u8], kind| Entry { path: path.into(), mode: 0, modified: (0, 0), kind };
-    let file = || EntryKind::File(0, Digest::default());
+    let entry =
+        |path: &[u8], kind| FileEntry { path: path.into(), mode: 0, modified: (0, 0), kind };
+    let file = || EntryKind::File(0, ContentDigest::default());
     let good = || vec![entry(b"a", EntryKind::Directory), entry(b"b/c", file())];
     assert!(is_valid(&good(), &names));
     assert!(!is_valid(&good()[..1], &names));

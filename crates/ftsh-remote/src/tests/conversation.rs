@@ -9,7 +9,8 @@ use proptest::prelude::*;
 
 use super::{identity, line, nonce, record};
 use crate::{
-    Branch, Frames, Head, HeadOutput, Hello, Lease, NodeLine, Stream, ToHead, ToNode, frame,
+    Branch, Frames, Head, HeadOutput, Hello, Lease, NodeLine, StoreId, Stream, ToHead, ToNode,
+    frame,
 };
 use ftsh_machine::control::{Controller, Order};
 use ftsh_machine::event::{Blame, Reply, Returned};
@@ -46,7 +47,12 @@ pub(super) fn branch() -> Branch {
         machine.take_packed().swap_remove(0).1.expect("a branch")
     };
     let packed = PACKED.get_or_init(pack).clone();
-    Branch { identity: identity(b"program"), packed, child_env: Vec::new() }
+    Branch {
+        identity: identity(b"program"),
+        packed,
+        child_env: Vec::new(),
+        store: StoreId::default(),
+    }
 }
 
 /// Clock with an earlier start and a drift in units of 1/10000.
@@ -291,6 +297,10 @@ impl World {
                 HeadOutput::Write(bytes) => self.head_says(bytes),
                 HeadOutput::Placed(_) | HeadOutput::Recorded => {}
                 HeadOutput::Printed(Stream::Output, _) => panic!("nothing is printed there"),
+                HeadOutput::Offer(_)
+                | HeadOutput::Send(_)
+                | HeadOutput::Receive(_)
+                | HeadOutput::Place => panic!("the branch has no files"),
                 HeadOutput::Printed(Stream::Errors, bytes) => self.printed.extend(bytes),
                 HeadOutput::Returned(returned) => {
                     assert!(self.returned.is_none(), "twice");

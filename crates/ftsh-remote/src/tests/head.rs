@@ -5,11 +5,12 @@ use std::time::Duration;
 use super::{identity, line, nonce, record};
 use crate::head::MIN_BYTES_PER_SECOND;
 use crate::{
-    Branch, ERRORS_MARK, Frames, Head, HeadOutput, Hello, NodeLine, Nonce, Stream, ToHead, ToNode,
-    frame,
+    Branch, BranchRecord, ERRORS_MARK, Frames, Head, HeadOutput, Hello, NodeLine, Nonce, Progress,
+    Stream, ToHead, ToNode, frame,
 };
 use ftsh_machine::Time;
 use ftsh_machine::event::{Blame, Returned};
+use ftsh_machine::packed::{BranchEnd, BranchFiles};
 
 const LEASE: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(30);
@@ -340,4 +341,123 @@ fn a_branch_ends_on_request_if_it_has_begun() {
     assert_eq!(not_begun(&mut waiting).1, "it isn't wanted any more");
     waiting.on_stdout(at(9), &hello());
     assert_eq!(outputs(&mut waiting), []);
+}
+
+/// Creates a head whose branch takes and gives a file.
+fn with_files() -> Head {
+    let mut branch = branch();
+    branch.packed.files = BranchFiles { takes: vec!["in".into()], gives: vec!["out".into()] };
+    Head::new(branch, nonce(), LEASE, at(0))
+}
+
+#[test]
+fn taken_files_are_sent_before_the_branch_begins() {
+    let mut head = with_files();
+    head.on_stdout(at(1), &hello());
+    let offer = outputs(&mut head);
+    assert!(matches!(&offer[..], [HeadOutput::Offer(_)]), "{offer:?}");
+    assert_eq!(head.next_timeout(), Time::NEVER);
+    head.on_progress(at(2), Progress::Listed(1 << 30));
+    assert!(head.next_timeout() > at(8000) && head.next_timeout() < at(9000));
+    head.on_stdout(at(3), &says(&ToHead::Wants(vec![0, 2])));
+    assert_eq!(outputs(&mut head), [HeadOutput::Send(vec![0, 2])]);
+    head.on_stdout(at(4), &says(&ToHead::Ready(START)));
+    assert!(head.has_begun());
+
+    let mut head = with_files();
+    head.on_stdout(at(1), &hello());
+    outputs(&mut head);
+    head.on_progress(at(2), Progress::Failed("no `in`".into()));
+    let (node, why) = (Some("n1".into()), "no `in`".into());
+    assert_eq!(outputs(&mut head), [HeadOutput::Returned(Returned::Files { node, why })]);
+}
+
+#[test]
+fn a_success_needs_its_files_in_their_places() {
+    let succeeded = || {
+        let mut record = record("");
+        record.ended.end = BranchEnd::Succeeded;
+        record
+    };
+    // The branch has reported the record and all of its output, and the first bytes of the files.
+    let ended = |record: BranchRecord| {
+        let mut head = with_files();
+        head.on_stdout(at(1), &hello());
+        head.on_stdout(at(2), &says(&ToHead::Ready(START)));
+        outputs(&mut head);
+        let mut output = b"printed".to_vec();
+        output.extend(NodeLine::OutputEnded.encode(&nonce()).into_bytes());
+        output.extend(b"\x1eftsh:");
+        head.on_stdout(at(3), &output);
+        let printed = HeadOutput::Printed(Stream::Output, b"printed".to_vec());
+        let receive = HeadOutput::Receive(b"\x1eftsh:".to_vec());
+        assert_eq!(outputs(&mut head), [printed, receive]);
+        head.on_stderr(at(3), line(record).as_bytes());
+        head.closed("", Blame::Engine);
+        let mut outputs = outputs(&mut head);
+        assert_eq!(outputs.remove(0), HeadOutput::Recorded);
+        (head, outputs)
+    };
+    let (mut head, waits) = ended(succeeded());
+    assert_eq!(waits, []);
+    head.on_progress(at(4), Progress::Arrived);
+    assert_eq!(outputs(&mut head), [HeadOutput::Place]);
+    head.on_progress(at(4), Progress::Placed);
+    let returned = outputs(&mut head);
+    assert!(
+        matches!(&returned[..], [HeadOutput::Returned(Returned::Ended { .. })]),
+        "{returned:?}"
+    );
+
+    let failed = |why: &str| {
+        let (node, why) = (Some("n1".into()), why.into());
+        [HeadOutput::Returned(Returned::Files { node, why })]
+    };
+    let (mut head, _) = ended(succeeded());
+    head.on_progress(at(4), Progress::Failed("no space".into()));
+    assert_eq!(outputs(&mut head), failed("no space"));
+    let (_, returned) = ended(BranchRecord { no_gifts: Some("no `out`".into()), ..succeeded() });
+    assert_eq!(returned, failed("no `out`"));
+    // A failed branch gives nothing.
+    let (_, returned) = ended(record("fails"));
+    assert!(
+        matches!(&returned[..], [HeadOutput::Returned(Returned::Ended { .. })]),
+        "{returned:?}"
+    );
+
+    // The connection stays open, and the lease ends: the files that are whole still take their places.
+    let mut head = with_files();
+    head.on_stdout(at(1), &hello());
+    head.on_stdout(at(2), &says(&ToHead::Ready(START)));
+    head.on_stdout(at(3), NodeLine::OutputEnded.encode(&nonce()).as_bytes());
+    head.on_stderr(at(3), line(succeeded()).as_bytes());
+    head.on_progress(at(4), Progress::Arrived);
+    outputs(&mut head);
+    let late = head.next_timeout();
+    head.handle_timeout(late);
+    assert_eq!(outputs(&mut head), [HeadOutput::Place]);
+    assert!(head.next_timeout() > late);
+    head.on_progress(late, Progress::Placed);
+    let returned = outputs(&mut head);
+    assert!(
+        matches!(&returned[..], [HeadOutput::Returned(Returned::Ended { .. })]),
+        "{returned:?}"
+    );
+
+    for progress in [Some(Progress::Cut), Some(Progress::Arrived), None] {
+        let (mut head, _) = ended(succeeded());
+        let is_cut = progress == Some(Progress::Cut);
+        if let Some(progress) = progress {
+            head.on_progress(at(4), progress);
+        }
+        assert!(!outputs(&mut head).iter().any(|it| matches!(it, HeadOutput::Returned(_))));
+        if is_cut {
+            head.gone();
+        } else {
+            head.handle_timeout(head.next_timeout());
+        }
+        let (node, why) = (Some("n1".into()), "its files did not arrive whole".into());
+        assert_eq!(outputs(&mut head), [HeadOutput::Returned(Returned::Lost { node, why })]);
+        assert_eq!(head.next_timeout(), Time::NEVER);
+    }
 }

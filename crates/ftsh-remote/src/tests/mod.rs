@@ -41,6 +41,7 @@ fn record(message: &str) -> BranchRecord {
         node: "n1".into(),
         began: Duration::from_secs(1_700_000_000),
         elapsed: Duration::from_secs(2),
+        no_gifts: None,
     }
 }
 

@@ -31,6 +31,10 @@ pub struct NodeAttempt {
     pub printed: [BString; 2],
     /// Part of the output that the head has received.
     pub received: [BString; 2],
+    /// True if the branch gives files.
+    pub gives_files: bool,
+    /// True once the head has moved the files to their places.
+    pub placed: bool,
 }
 
 impl NodeAttempt {
@@ -47,6 +51,8 @@ impl NodeAttempt {
             ended: None,
             printed: Default::default(),
             received: Default::default(),
+            gives_files: !job.head.branch().packed.files.gives.is_empty(),
+            placed: false,
         }
     }
 }

@@ -7,7 +7,7 @@ use bstr::ByteSlice;
 
 use super::engine::Choice;
 use super::job::{ExpectedEvent, SimulatedJob};
-use super::link::{FromHead, FromNode};
+use super::link::{CONTENTS, FromHead, FromNode, modelled_files};
 use super::local::Here;
 use super::there::There;
 use super::{
@@ -17,7 +17,7 @@ use crate::{Shell, World};
 use ftsh_machine::effect::{Dispatch, Effect, ScopeId};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::{Event, Time};
-use ftsh_remote::{Branch, Head, HeadOutput, Hello, Identity, Nonce, Stream};
+use ftsh_remote::{Branch, Head, HeadOutput, Hello, Identity, Nonce, Progress, StoreId, Stream};
 use ftsh_syntax::engine::EngineId;
 
 const SIGTERM: i32 = 15;
@@ -77,8 +77,11 @@ impl SimulatedCluster {
             There::new(hello.clone(), nonce, fault == Some(Fault::Refuses))
         };
         let starts = (0..count).map(start).collect();
-        let packed = (*dispatch.branch).clone();
-        let branch = Branch { identity, packed, child_env: Vec::new() };
+        let mut packed = (*dispatch.branch).clone();
+        if self.adds_files && number % 2 == 1 {
+            packed.files = modelled_files();
+        }
+        let branch = Branch { identity, packed, child_env: Vec::new(), store: StoreId::default() };
         let mut head = Head::new(branch, Nonce((number as u128).to_ne_bytes()), self.lease, now);
         // The branch has its place on a node.
         head.expect_hello(now, 0);
@@ -180,23 +183,33 @@ impl SimulatedCluster {
             self.visit((number, start), shell, world, There::advance);
         }
         let awaited = |job: &&mut SimulatedJob| job.awaited != ExpectedEvent::Delivered;
-        let Some(job) = self.jobs.get_mut(&number).filter(awaited) else { return };
-        while let Some(message) = job.to_head.take(now).or_else(|| job.copies.take(now)) {
-            receive(&mut job.head, now, message);
+        if !self.jobs.get_mut(&number).as_ref().is_some_and(awaited) {
+            return;
         }
+        let next = |job: &mut SimulatedJob| job.to_head.take(now).or_else(|| job.copies.take(now));
+        while let Some(job) = self.jobs.get_mut(&number)
+            && let Some(message) = next(job)
+        {
+            job.receive(now, message);
+            self.process_outputs(number, shell, world);
+        }
+        let Some(job) = self.jobs.get_mut(&number).filter(awaited) else { return };
         if job.given_up <= now {
             job.given_up = Time::NEVER;
             // The connection ends in the middle of a message.
             if let Some(FromNode::Bytes(stream, mut bytes)) = job.to_head.take(Time::NEVER) {
                 bytes.truncate(bytes.len() / 2);
-                receive(&mut job.head, now, FromNode::Bytes(stream, bytes));
+                job.receive(now, FromNode::Bytes(stream, bytes));
             }
-            job.head.closed("", Blame::Node);
+            self.process_outputs(number, shell, world);
+            let Some(job) = self.jobs.get_mut(&number) else { return };
+            job.receive(now, FromNode::End);
             if let Some(Fault::Breaks(_)) = job.fault {
                 job.send_to_node(now, &self.nodes[job.node], FromHead::End);
             }
             job.sever();
         }
+        let Some(job) = self.jobs.get_mut(&number) else { return };
         job.head.handle_timeout(now);
         self.process_outputs(number, shell, world);
     }
@@ -261,6 +274,23 @@ impl SimulatedCluster {
                     }
                 }
                 HeadOutput::Recorded => {}
+                HeadOutput::Offer(bytes) => {
+                    job.send_to_node(now, node, FromHead::Bytes(bytes));
+                    job.head.on_progress(now, Progress::Listed(CONTENTS.len() as u64));
+                }
+                HeadOutput::Send(_) => {
+                    job.send_to_node(now, node, FromHead::Bytes(CONTENTS.into()));
+                }
+                HeadOutput::Receive(first) => {
+                    job.gifts = Some(Vec::new());
+                    job.receive(now, FromNode::Bytes(Stream::Output, first));
+                }
+                HeadOutput::Place => {
+                    if let Some(attempt) = job.starts[0].attempt.map(|it| &mut self.attempts[it]) {
+                        attempt.placed = true;
+                    }
+                    job.head.on_progress(now, Progress::Placed);
+                }
                 HeadOutput::Printed(stream, bytes) => {
                     let descriptor = if stream == Stream::Output { 1 } else { 2 };
                     shell.print(job.io, descriptor, bytes.as_bstr());
@@ -316,15 +346,6 @@ impl SimulatedCluster {
     /// Resets the scopes and orphans for another machine.
     pub fn forget_scopes(&mut self) {
         (self.families, self.orphans) = (Families::default(), OrphanedBranches::default());
-    }
-}
-
-/// Passes a message of a node to its head.
-fn receive(head: &mut Head, now: Time, message: FromNode) {
-    match message {
-        FromNode::Bytes(Stream::Output, bytes) => head.on_stdout(now, &bytes),
-        FromNode::Bytes(Stream::Errors, bytes) => head.on_stderr(now, &bytes),
-        FromNode::End => head.closed("", Blame::Node),
     }
 }
 

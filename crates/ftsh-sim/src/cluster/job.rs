@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use super::link::{FromHead, FromNode, Link};
+use super::link::{CONTENTS, FromHead, FromNode, Link};
 use super::node::{Fault, SimulatedNode};
 use super::there::There;
 use ftsh_machine::Time;
 use ftsh_machine::effect::{Dispatch, IoId, ProcessId, ScopeId, TaskId};
+use ftsh_machine::event::Blame;
 use ftsh_machine::packed::PackedValue;
-use ftsh_remote::Head;
+use ftsh_remote::{Head, Progress, Stream};
 
 /// First id of descriptor tables, outside of the machine's ids.
 const FIRST_TABLE: u64 = 0x5a << 56;
@@ -49,6 +50,8 @@ pub(super) struct SimulatedJob {
     /// Time at which the engine reports the end of the branch without a report of the node.
     pub given_up: Time,
     pub fault: Option<Fault>,
+    /// Bytes of the files that the branch gives, while they arrive.
+    pub gifts: Option<Vec<u8>>,
     /// True once the connection carries no bytes in either direction.
     pub is_severed: bool,
 }
@@ -89,7 +92,31 @@ impl SimulatedJob {
             dies: node.death_after(now),
             given_up: swallowed.min(noticed),
             fault,
+            gifts: None,
             is_severed: false,
+        }
+    }
+
+    /// Passes a message of the node to the head, or to the files that arrive.
+    pub(super) fn receive(&mut self, now: Time, message: FromNode) {
+        match (message, &mut self.gifts) {
+            (FromNode::Bytes(Stream::Output, bytes), Some(gifts)) => {
+                let is_new = gifts.len() < CONTENTS.len();
+                gifts.extend(bytes);
+                if is_new && gifts.len() >= CONTENTS.len() {
+                    let is_whole = gifts.starts_with(CONTENTS);
+                    let progress = if is_whole { Progress::Arrived } else { Progress::Cut };
+                    self.head.on_progress(now, progress);
+                }
+            }
+            (FromNode::Bytes(Stream::Output, bytes), None) => self.head.on_stdout(now, &bytes),
+            (FromNode::Bytes(Stream::Errors, bytes), _) => self.head.on_stderr(now, &bytes),
+            (FromNode::End, gifts) => {
+                if gifts.as_ref().is_some_and(|gifts| gifts.len() < CONTENTS.len()) {
+                    self.head.on_progress(now, Progress::Cut);
+                }
+                self.head.closed("", Blame::Node);
+            }
         }
     }
 

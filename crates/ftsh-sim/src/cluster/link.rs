@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use ftsh_machine::Time;
+use ftsh_machine::packed::BranchFiles;
 use ftsh_remote::Stream;
 
 /// Direction of a connection, which delays messages and keeps their order.
@@ -25,6 +26,14 @@ pub(super) enum FromHead {
     Bytes(Vec<u8>),
     /// The head has closed the connection.
     End,
+}
+
+/// Model of the contents of a branch's files.
+pub(super) const CONTENTS: &[u8] = b"contents of the files";
+
+/// Returns the names of modelled files, which the modelled file system does not have.
+pub(super) fn modelled_files() -> BranchFiles {
+    BranchFiles { takes: vec!["taken".into()], gives: vec!["given".into()] }
 }
 
 impl<T> Default for Link<T> {

@@ -55,6 +55,8 @@ pub struct SimulatedCluster {
     families: Families,
     events: VecDeque<Event>,
     attempts: Vec<NodeAttempt>,
+    /// True if every second branch takes and gives modelled files.
+    adds_files: bool,
 }
 
 impl SimulatedCluster {
@@ -73,6 +75,7 @@ impl SimulatedCluster {
             families: Families::default(),
             events: VecDeque::new(),
             attempts: Vec::new(),
+            adds_files: false,
         }
     }
 
@@ -81,6 +84,12 @@ impl SimulatedCluster {
     pub fn engine_down(mut self, from: Time, until: Time) -> Self {
         self.outages.add(from, until);
         self
+    }
+
+    /// Makes every second branch take and give a file, as modelled by fixed contents.
+    #[must_use]
+    pub fn with_files(self) -> Self {
+        Self { adds_files: true, ..self }
     }
 
     /// Sets the function that chooses the fault of each branch.

@@ -6,11 +6,11 @@ use std::time::Duration;
 use bstr::BString;
 
 use super::clock::NodeClock;
-use super::link::{FromHead, FromNode, Link};
+use super::link::{CONTENTS, FromHead, FromNode, Link, modelled_files};
 use super::local::{Here, Local};
 use crate::{Due, Shell, World};
 use ftsh_machine::control::{Controller, Order};
-use ftsh_machine::packed::EndedBranch;
+use ftsh_machine::packed::{BranchEnd, BranchFiles, EndedBranch};
 use ftsh_machine::{Event, Machine, Output, Time};
 use ftsh_remote::{
     Branch, BranchRecord, ERRORS_MARK, Frames, Go, Hello, Lease, MessageTooLong, NodeLine, Nonce,
@@ -47,6 +47,8 @@ pub(super) struct There {
 
 enum BranchPhase {
     Greeting,
+    /// The branch takes files, of which these bytes have arrived.
+    Taking(Box<Branch>, Vec<u8>),
     Ready(Box<ReadyBranch>),
     Running(Box<StartedBranch>),
     Over,
@@ -60,6 +62,7 @@ struct ReadyBranch {
     at: Duration,
     /// Time at which the node was ready, on the node's clock.
     ready: Duration,
+    gives_files: bool,
 }
 
 /// Branch that runs.
@@ -80,6 +83,7 @@ struct StartedBranch {
     /// End of the rest after a busy turn, on the clock of the run.
     rests_until: Time,
     is_interrupted: bool,
+    gives_files: bool,
 }
 
 /// Progress of a branch.
@@ -128,7 +132,9 @@ impl There {
     pub(super) fn next_due(&self, clock: NodeClock) -> Time {
         let it = match &self.phase {
             BranchPhase::Running(it) => it,
-            BranchPhase::Greeting | BranchPhase::Ready(_) => return self.inbox.next(),
+            BranchPhase::Greeting | BranchPhase::Taking(..) | BranchPhase::Ready(_) => {
+                return self.inbox.next();
+            }
             BranchPhase::Over => return Time::NEVER,
         };
         let own = it.future.first_key_value().map_or(it.until, |(key, _)| key.0.min(it.until));
@@ -153,6 +159,18 @@ impl There {
         }
         self.frames.push(bytes);
         while !self.is_over() && !self.is_running() {
+            if let BranchPhase::Taking(_, contents) = &mut self.phase {
+                contents.extend(std::mem::take(&mut self.frames).into_rest());
+                if contents.len() < CONTENTS.len() {
+                    return;
+                }
+                let phase = std::mem::replace(&mut self.phase, BranchPhase::Over);
+                let BranchPhase::Taking(branch, contents) = phase else { return };
+                if contents != CONTENTS {
+                    return self.end();
+                }
+                self.make_ready(*branch, here);
+            }
             match self.frames.message() {
                 Ok(None) => return,
                 Ok(Some(message)) => self.on_message(message, here),
@@ -168,7 +186,7 @@ impl There {
                 it.lease.on_closed();
                 self.advance(here);
             }
-            BranchPhase::Greeting | BranchPhase::Ready(_) => self.end(),
+            BranchPhase::Greeting | BranchPhase::Taking(..) | BranchPhase::Ready(_) => self.end(),
             BranchPhase::Over => {}
         }
     }
@@ -182,18 +200,13 @@ impl There {
     /// Handles a message before the branch begins.
     fn on_message<W: World>(&mut self, message: ToNode, here: &mut Here<W>) {
         match (message, std::mem::replace(&mut self.phase, BranchPhase::Over)) {
-            (ToNode::Branch(branch), BranchPhase::Greeting) => {
-                match self.prepare(*branch, here.shown()) {
-                    Ok(prepared) => {
-                        self.phase = BranchPhase::Ready(Box::new(prepared));
-                        self.send(&ToHead::Ready(self.start));
-                    }
-                    Err(why) => {
-                        self.send(&ToHead::Refused(why));
-                        self.end();
-                    }
-                }
+            (ToNode::Branch(branch), BranchPhase::Greeting)
+                if !branch.packed.files.takes.is_empty() =>
+            {
+                self.send(&ToHead::Wants(vec![0]));
+                self.phase = BranchPhase::Taking(branch, Vec::new());
             }
+            (ToNode::Branch(branch), BranchPhase::Greeting) => self.make_ready(*branch, here),
             (ToNode::Go(go), BranchPhase::Ready(prepared)) if go.start == self.start => {
                 self.begin(&go, *prepared, here);
             }
@@ -201,17 +214,34 @@ impl There {
         }
     }
 
-    fn prepare(&self, branch: Branch, ready: Duration) -> Result<ReadyBranch, String> {
+    fn make_ready<W: World>(&mut self, branch: Branch, here: &mut Here<W>) {
+        match self.prepare(branch, here.shown()) {
+            Ok(prepared) => {
+                self.phase = BranchPhase::Ready(Box::new(prepared));
+                self.send(&ToHead::Ready(self.start));
+            }
+            Err(why) => {
+                self.send(&ToHead::Refused(why));
+                self.end();
+            }
+        }
+    }
+
+    fn prepare(&self, mut branch: Branch, ready: Duration) -> Result<ReadyBranch, String> {
         if self.refuses {
             return Err("its disk is full".into());
         }
         let (at, kill_timeout) = (branch.packed.at, branch.packed.config.kill_timeout);
+        let gives_files = !branch.packed.files.gives.is_empty();
+        if branch.packed.files == modelled_files() {
+            branch.packed.files = BranchFiles::default();
+        }
         let machine = Machine::of_branch(branch.packed, at).map_err(|error| error.to_string())?;
-        Ok(ReadyBranch { machine, kill_timeout, at: at.elapsed(), ready })
+        Ok(ReadyBranch { machine, kill_timeout, at: at.elapsed(), ready, gives_files })
     }
 
     fn begin<W: World>(&mut self, go: &Go, prepared: ReadyBranch, here: &mut Here<W>) {
-        let ReadyBranch { machine, kill_timeout, at, ready } = prepared;
+        let ReadyBranch { machine, kill_timeout, at, ready, gives_files } = prepared;
         let lease = Lease::new(go, std::mem::take(&mut self.frames), kill_timeout, ready);
         let shown = here.shown();
         if lease.has_passed(shown) {
@@ -232,6 +262,7 @@ impl There {
             busy: 0,
             rests_until: Time::START,
             is_interrupted: false,
+            gives_files,
         }));
         self.advance(here);
     }
@@ -255,9 +286,14 @@ impl There {
         {
             let elapsed = here.shown().saturating_sub(it.began.1);
             let (node, began) = (here.node.into(), it.began.1);
-            let record = BranchRecord { ended: ended.clone(), node, began, elapsed };
+            let record =
+                BranchRecord { ended: ended.clone(), node, began, elapsed, no_gifts: None };
             let end = NodeLine::OutputEnded.encode(&it.nonce);
             self.messages.push(FromNode::Bytes(Stream::Output, end.into()));
+            if it.gives_files && ended.end == BranchEnd::Succeeded {
+                let halves = CONTENTS.chunks(CONTENTS.len() / 2 + 1);
+                self.messages.extend(halves.map(|it| FromNode::Bytes(Stream::Output, it.to_vec())));
+            }
             let record = NodeLine::Record(Box::new(record)).encode(&it.nonce);
             self.messages.push(FromNode::Bytes(Stream::Errors, record.into()));
             self.ended = Some(ended);

@@ -12,20 +12,25 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+mod files;
+
 use anyhow::{Result, anyhow};
 use bstr::{BString, ByteSlice};
 use nix::unistd::{close, dup2_stdin, gethostname};
+use serde::de::DeserializeOwned;
 
+use self::files::{NoFiles, NodeFiles};
 use crate::cli::messages::{self, BlockingIo, NOTHING_WAS_RUN, end};
 use crate::cli::options;
 use crate::telemetry::Spans;
 use ftsh_cluster as cluster;
 use ftsh_machine::control::Controller;
-use ftsh_machine::driver::{self, Interactive};
+use ftsh_machine::driver::{self, Interactive, JobEvent};
+use ftsh_machine::packed::BranchEnd;
 use ftsh_machine::record::Level;
 use ftsh_machine::record::spans::RemoteSpans;
 use ftsh_machine::secrets::Secrets;
-use ftsh_machine::{Machine, Outcome};
+use ftsh_machine::{Event, Machine, Outcome, Time};
 use ftsh_process as process;
 use ftsh_process::non_blocking_writer;
 use ftsh_remote::{
@@ -60,6 +65,8 @@ struct PreparedBranch {
     at: Duration,
     /// Builder of the spans of the branch, and secrets that they must not contain.
     spans: Option<(Spans, Secrets)>,
+    /// Files that travel, if any do.
+    files: Option<NodeFiles>,
 }
 
 /// Receives a branch from the head, runs the branch, and reports the result.
@@ -79,10 +86,17 @@ pub(super) fn serve() -> Result<Outcome> {
     send(&ToHead::Hello(Hello { identity: identity.clone(), node: node.clone() }))?;
     let prepared = match receive(&mut frames)? {
         None => return Ok(Outcome::Succeeded),
-        Some(ToNode::Branch(branch)) => match prepare(*branch, &identity) {
-            Ok(prepared) => prepared,
-            Err(reason) => return refuse(&reason.to_string()),
-        },
+        Some(ToNode::Branch(mut branch)) => {
+            let files = match NodeFiles::receive(&mut branch, &mut frames) {
+                Ok(files) => files,
+                Err(NoFiles::HeadGone) => return Ok(Outcome::Succeeded),
+                Err(NoFiles::Refused(reason)) => return refuse(&reason),
+            };
+            match prepare(*branch, &identity, files) {
+                Ok(prepared) => prepared,
+                Err(reason) => return refuse(&reason.to_string()),
+            }
+        }
         Some(_) => return refuse("the head started a branch without sending one"),
     };
     let ready = process::since_boot();
@@ -127,7 +141,7 @@ fn is_opened() -> Result<bool> {
 }
 
 /// Returns the next message, or none at the end of the input.
-fn receive(frames: &mut Frames<ToNode>) -> Result<Option<ToNode>> {
+fn receive<M: DeserializeOwned>(frames: &mut Frames<M>) -> Result<Option<M>> {
     let mut bytes = vec![0; 1 << 16];
     loop {
         let damaged = |error: BadFrame| anyhow!("{error}");
@@ -165,8 +179,12 @@ fn node_name() -> String {
     cluster::node_name().unwrap_or_else(own).to_string_lossy().into_owned()
 }
 
-fn prepare(branch: Branch, identity: &Identity) -> Result<PreparedBranch> {
-    let Branch { identity: theirs, mut packed, child_env } = branch;
+fn prepare(
+    branch: Branch,
+    identity: &Identity,
+    files: Option<NodeFiles>,
+) -> Result<PreparedBranch> {
+    let Branch { identity: theirs, mut packed, child_env, .. } = branch;
     if theirs != *identity {
         return Err(anyhow!("the branch is for ftsh {theirs}, and this is {identity}"));
     }
@@ -196,7 +214,7 @@ fn prepare(branch: Branch, identity: &Identity) -> Result<PreparedBranch> {
         durations: process::DurationsConfig::default(),
     };
     let file = file.unwrap_or_default();
-    Ok(PreparedBranch { machine, file, config, kill_timeout, at: at.elapsed(), spans })
+    Ok(PreparedBranch { machine, file, config, kill_timeout, at: at.elapsed(), spans, files })
 }
 
 /// Returns the variables for nested shells.
@@ -210,7 +228,7 @@ fn known_variables(child_env: Vec<(String, BString)>) -> Vec<(&'static str, BStr
 
 /// Runs a branch while the lease lasts, and reports the result.
 fn run(prepared: PreparedBranch, go: &Go, node: String, lease: Lease) -> Result<Outcome> {
-    let PreparedBranch { machine, file, config, at, spans, .. } = prepared;
+    let PreparedBranch { machine, file, config, at, spans, files, .. } = prepared;
     let (nonce, elapsed) = (go.nonce, at + go.waited);
     let cannot_control =
         |error: io::Error| anyhow!("can't receive messages of the head: {}", plain(&error));
@@ -253,11 +271,25 @@ fn run(prepared: PreparedBranch, go: &Go, node: String, lease: Lease) -> Result<
             spans.limit(MAX_SPANS);
             ended.spans = RemoteSpans { finished: spans.take(), dropped: spans.take_dropped() };
         }
-        let record = BranchRecord { ended, node, began, elapsed: clock.elapsed() };
-        let record = NodeLine::Record(Box::new(record)).encode(&nonce);
+        let elapsed = clock.elapsed();
         non_blocking_writer::standard_output().print(&NodeLine::OutputEnded.encode(&nonce));
+        let files = files.map(Arc::new);
+        let no_gifts = match &files {
+            Some(files) if ended.end == BranchEnd::Succeeded => {
+                match give(&mut driver, Arc::clone(files)) {
+                    Ok(no_gifts) => no_gifts,
+                    Err(signal) => return Ok(Outcome::Interrupted(signal)),
+                }
+            }
+            _ => None,
+        };
+        let record = BranchRecord { ended, node, began, elapsed, no_gifts };
+        let record = NodeLine::Record(Box::new(record)).encode(&nonce);
         non_blocking_writer::standard_error().print(&record);
         let outcome = driver.flush_on_exit(outcome);
+        if let Some(files) = files.and_then(Arc::into_inner) {
+            files.remove();
+        }
         if !non_blocking_writer::is_quiet() {
             // The reader is gone or too slow.
             return Ok(outcome);
@@ -272,6 +304,21 @@ fn run(prepared: PreparedBranch, go: &Go, node: String, lease: Lease) -> Result<
     process::supervise(options, move |supervision| -> Infallible {
         end(execute(machine, supervision))
     })
+}
+
+/// Writes the files that a branch gives while the lease is extended. Returns the reason if a file is
+/// missing. Fails if a signal ends the branch meanwhile.
+fn give(driver: &mut process::ProcessDriver, files: Arc<NodeFiles>) -> Result<Option<String>, i32> {
+    let Ok(mut job) = driver.begin(move || files.give()) else {
+        return Ok(Some("can't start a thread for the files of the branch".into()));
+    };
+    loop {
+        match driver.wait_for_job(&mut job, Time::NEVER) {
+            JobEvent::Answer(given) => return Ok(given.err()),
+            JobEvent::Event(Event::Interrupted(signal)) => return Err(signal),
+            JobEvent::Event(_) | JobEvent::StatusRequested | JobEvent::Timeout => {}
+        }
+    }
 }
 
 /// Replaces standard input by `/dev/null`, because the branch must not read messages of the head.
