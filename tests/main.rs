@@ -10,6 +10,7 @@ mod atomic;
 mod atomic_in;
 mod bad_input;
 mod branch;
+mod branch_files;
 mod bytes;
 mod call;
 mod caller;
