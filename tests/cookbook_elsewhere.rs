@@ -33,6 +33,23 @@ fn jobs_on_three_machines() {
 }
 
 #[test]
+fn files_for_machines_without_a_common_directory() {
+    let align = "case $2 in bad.fq) echo part; exit 3;; esac; cat $1/index \"$2\"; ls";
+    let recipe = Recipe::new("Files for machines without a common directory");
+    let recipe = recipe.program("align", align).file("genome/index", "index\n");
+    let recipe = ["bad", "good", "with a blank"]
+        .into_iter()
+        .fold(recipe, |recipe, name| recipe.file(&format!("{name}.fq"), "sample\n"));
+    let recipe = Recipe(recipe.0.program("bin/ssh", SSH)).stdout("not aligned: bad.fq\n");
+    let finished = recipe.failure(3);
+    for name in ["good", "with a blank"] {
+        let expected = format!("index\nsample\nbam\ncalls\ngenome\n{name}.fq\n");
+        assert_eq!(finished.read(&format!("bam/{name}.fq.bam")), expected);
+    }
+    assert!(!finished.directory.path().join("bam/bad.fq.bam").exists());
+}
+
+#[test]
 fn a_block_runs_on_each_host() {
     let recipe = Recipe::new("Run a block on each host").args(&["alpha", "beta"]);
     // One of both hosts fails once.

@@ -126,8 +126,8 @@ rows! {
         OutputGrouped: ClauseRow::new("forall", &["output", "grouped"], ValueForm::Order, "output grouped", "the output of a branch appears as a whole, after the end of the branch");
         OutputTagged: ClauseRow::new("forall", &["output", "tagged"], ValueForm::Nothing, "output tagged", "the output of branches appears line by line, each line after its item and a tab");
         RetryLost: ClauseRow::new("forall", &["retry", "lost"], ValueForm::Times, "retry lost N times", "the maximum number of restarts of a branch whose machine is lost");
-        Takes: ClauseRow::new("forall", &["takes"], ValueForm::Words, "takes FILE…", "files and directories that a branch needs; if one is missing, the branch fails before its body");
-        Gives: ClauseRow::new("forall", &["gives"], ValueForm::Words, "gives FILE…", "files and directories that a branch makes; if one is missing after its body, the branch fails");
+        Takes: ClauseRow::new("forall", &["takes"], ValueForm::Words, "takes FILE…", "files and directories that a branch needs, copied to another machine; if one is missing, the branch fails before its body");
+        Gives: ClauseRow::new("forall", &["gives"], ValueForm::Words, "gives FILE…", "files and directories that a branch makes, copied back after its success; if one is missing, the branch fails");
         OnceIn: ClauseRow::new("forall", &["once", "in"], ValueForm::Expression, "once in FILE", "items recorded in the file are skipped; the item of each branch that succeeds is recorded there");
         AllAtomicIn: ClauseRow::new("forall", &["atomic", "in"], ValueForm::Words, "atomic in DIR…", "each branch is an atomic attempt: changes that its commands make below the directories appear only after success");
         WhileFree: ClauseRow::new("forall", &["while", "free"], ValueForm::Size, "while free N", "a further branch starts only while at least this memory is available, such as `2 GB`");
