@@ -70,7 +70,7 @@ fn words_beside_ranges() {
 fn lists_in_places_of_text() {
     let declared = "list l in a b; args_of=x; ";
     for text in ["echo x$l", "for w in -$l; a; end", "a --to=${l}"] {
-        assert!(messages(&format!("{declared}{text}"))[0].contains("is a word for each"), "{text}");
+        assert!(messages(&format!("{declared}{text}"))[0].contains("one word for each"), "{text}");
     }
     assert!(messages("list l in a; n=length($l)")[0].contains("characters of all elements"));
     assert_quiet(&[
