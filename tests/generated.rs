@@ -210,16 +210,9 @@ fn alternatives(words: &[String], separator: &str) -> String {
 fn functions_table() -> String {
     let mut table = "| function | value | for example |\n|---|---|---|\n".to_owned();
     for function in functions::all() {
-        let (call, words) = function.examples[0];
-        let words: Vec<String> = words.iter().map(|word| format!("`{word:?}`")).collect();
+        let example = function.shown_examples().next().expect("an example");
         let signature = function.signature;
-        let _ = writeln!(
-            table,
-            "| `{}` | {} | `{call}` is {} |",
-            signature.call(),
-            signature.help,
-            words.join(", ")
-        );
+        let _ = writeln!(table, "| `{}` | {} | {example} |", signature.call(), signature.help);
     }
     table
 }

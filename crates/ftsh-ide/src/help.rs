@@ -209,11 +209,10 @@ fn own_text(topic: &str) -> Option<&'static str> {
 }
 
 fn about_function(function: &Function) -> String {
-    let Function { signature, examples, .. } = function;
+    let signature = function.signature;
     let mut text = format!("`{}`: {}.\n", signature.call(), signature.help);
-    for (call, words) in *examples {
-        let words: Vec<String> = words.iter().map(|word| format!("`{word:?}`")).collect();
-        text.push_str(&format!("\n`{call}` is {}.\n", words.join(", ")));
+    for example in function.shown_examples() {
+        text.push_str(&format!("\n{example}.\n"));
     }
     text
 }

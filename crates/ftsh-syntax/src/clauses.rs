@@ -124,7 +124,7 @@ rows! {
         KeepGoing: ClauseRow::new("forall", &["keep", "going"], ValueForm::Nothing, "keep going", "a failed branch does not cancel the others; `$failed` and `$succeeded` list the items");
         FinishRunning: ClauseRow::new("forall", &["finish", "running"], ValueForm::Nothing, "finish running", "after a failure no further branch starts, and the running branches finish");
         OutputGrouped: ClauseRow::new("forall", &["output", "grouped"], ValueForm::Order, "output grouped", "the output of a branch appears as a whole, after the end of the branch");
-        OutputTagged: ClauseRow::new("forall", &["output", "tagged"], ValueForm::Nothing, "output tagged", "the output of branches appears line by line, each line after its item and a tab");
+        OutputTagged: ClauseRow::new("forall", &["output", "tagged"], ValueForm::Nothing, "output tagged", "the output of branches appears line by line, each line with its item and a tab before it");
         RetryLost: ClauseRow::new("forall", &["retry", "lost"], ValueForm::Times, "retry lost N times", "the maximum number of restarts of a branch whose machine is lost");
         Takes: ClauseRow::new("forall", &["takes"], ValueForm::Words, "takes FILE…", "files and directories that a branch needs, copied to another machine; if one is missing, the branch fails before its body");
         Gives: ClauseRow::new("forall", &["gives"], ValueForm::Words, "gives FILE…", "files and directories that a branch makes, copied back after its success; if one is missing, the branch fails");

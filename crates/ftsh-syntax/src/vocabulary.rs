@@ -64,13 +64,13 @@ pub struct Signature {
 #[rustfmt::skip]
 pub const FUNCTIONS: &[Signature] = &[
     Signature::new("lines", &["text"], "in a list: one word for each line, whatever the line contains"),
-    Signature::new("split", &["text", "separator"], "in a list: the pieces, also empty ones; `\\0` is a NUL, which ends pieces, `\\n` a newline, and `\\t` a tab"),
+    Signature::new("split", &["text", "separator"], "in a list: the pieces, also empty ones; the separator may be `\\n`, `\\t`, or `\\0`, a NUL after each piece"),
     Signature::new("json", &["text", "filter"], "in a list: one word for each result of the filter of jq, strings as they are, others as JSON"),
     Signature::new("length", &["text"], "the number of characters; of bytes, if the text isn't UTF-8"),
     Signature::new("lower", &["text"], "the text in lower case"),
     Signature::new("upper", &["text"], "the text in upper case"),
     Signature::new("trim", &["text"], "the text without white space at both ends"),
-    Signature::new("replace", &["text", "regex", "with"], "the text with every match replaced; `$1` in `with`, in single quotes, is a group"),
+    Signature::new("replace", &["text", "regex", "with"], "the text with every match replaced; `'$1'` in the third argument stands for a group"),
     Signature::new("match", &["text", "regex"], "the first match, or its first group; a failure if nothing matches"),
     Signature::new("substr", &["text", "from", "[length]"], "the part of the text from a character on, counted from 1, or from the end if negative"),
     Signature::new("starts", &["text", "prefix"], "`true` if the text begins with the prefix"),
@@ -89,7 +89,7 @@ pub const FUNCTIONS: &[Signature] = &[
     Signature::new("stem", &["path"], "the last name without its suffix"),
     Signature::new("now", &[], "the seconds since 1970, with a fraction"),
     Signature::new("files", &["pattern"], "in a list: the sorted names of the files that match, maybe none; `**` is any number of directories"),
-    Signature::new("time", &["pattern", "[seconds]"], "the local time by the pattern of strftime(3), like `%F %T`; now, or that many seconds after the beginning of 1970"),
+    Signature::new("time", &["pattern", "[seconds]"], "the local time by the pattern of strftime(3), like `%F %T`; the current time, or the time `seconds` after the beginning of 1970"),
     Signature::new("seconds", &["duration"], "the seconds of a length of time, like `90`, `5 min` or `1h30m`"),
     Signature::new("random", &["a", "b"], "a whole number from a to b; the same with the same `--seed`"),
 ];

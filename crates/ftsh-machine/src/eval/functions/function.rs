@@ -39,6 +39,15 @@ enum Evaluate {
 }
 
 impl Function {
+    /// Returns the examples as sentences without a period.
+    pub fn shown_examples(&self) -> impl Iterator<Item = String> {
+        self.examples.iter().map(|(call, words)| {
+            let words: Vec<String> = words.iter().map(|word| format!("`{word:?}`")).collect();
+            let shown = if words.is_empty() { "an empty list".into() } else { words.join(", ") };
+            format!("`{call}` is {shown}")
+        })
+    }
+
     pub(super) const fn new(
         name: &str,
         examples: &'static [Example],
