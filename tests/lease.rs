@@ -82,6 +82,7 @@ fn is_kept_alive(way: &str) {
     std::fs::write(fifo, "done\n").expect("it reads");
     let finished = running.wait();
     finished.nothing_left();
+    finished.expect_code(0);
     let heard = node_output(&finished);
     assert_eq!((heard.end(), heard.printed.as_str()), (&BranchEnd::Succeeded, "done\n"));
 }
