@@ -11,7 +11,7 @@ use ftsh_machine::effect::{Action, Effect, FdChange, FdSource, ScopeId};
 use ftsh_machine::event::{CommandStatus, Returned};
 use ftsh_machine::{Event, Time};
 use ftsh_process::CANCEL_TIMEOUT;
-use ftsh_remote::{HeadOutput, Progress, Stream};
+use ftsh_remote::{HeadOutput, Stream, TransferProgress};
 use ftsh_sys::os_error::plain;
 
 /// Maximum number of bytes that one command prints.
@@ -46,7 +46,7 @@ impl ClusterDriver {
                 HeadOutput::Write(bytes) => it.connection.write(inner, &bytes),
                 HeadOutput::Offer(_) | HeadOutput::Receive(_) => {
                     if let Err(error) = it.start_transfer(inner, digests, output) {
-                        it.head.on_progress(inner.now(), Progress::Failed(plain(&error)));
+                        it.head.on_progress(inner.now(), TransferProgress::Failed(plain(&error)));
                     }
                 }
                 HeadOutput::Send(files) => it.order(FileOrder::Send(files)),

@@ -13,7 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::connection::{ConnectionPipe, prepare_own_end};
 use ftsh_process::{Digests, FileEntry, Gifts, Outgoing, ProcessDriver, Readiness, TransferError};
-use ftsh_remote::{Frames, Progress, frame};
+use ftsh_remote::{Frames, TransferProgress, frame};
 
 /// Order to the thread.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) enum FileOrder {
 #[derive(Debug)]
 pub(crate) struct Transfer {
     orders: Sender<FileOrder>,
-    progress: Receiver<Progress>,
+    progress: Receiver<TransferProgress>,
     /// Readable after each progress.
     wake: io::PipeReader,
     _cancel: io::PipeWriter,
@@ -45,7 +45,7 @@ pub(crate) struct FileNames {
 
 struct TransferTask {
     files: FileNames,
-    progress: Sender<Progress>,
+    progress: Sender<TransferProgress>,
     wake: io::PipeWriter,
     orders: Receiver<FileOrder>,
 }
@@ -108,7 +108,7 @@ impl Transfer {
     }
 
     /// Returns the next progress, if there is any.
-    pub(crate) fn next(&mut self, driver: &mut ProcessDriver) -> Option<Progress> {
+    pub(crate) fn next(&mut self, driver: &mut ProcessDriver) -> Option<TransferProgress> {
         if matches!(self.wake.read(&mut [0; 64]), Ok(0)) {
             driver.remove_fd(self.wake.as_fd());
         }
@@ -122,7 +122,7 @@ impl Transfer {
 }
 
 impl TransferTask {
-    fn report(&mut self, progress: Progress) {
+    fn report(&mut self, progress: TransferProgress) {
         // Without the other side, nothing is left to do.
         let _ = self.progress.send(progress);
         let _ = self.wake.write_all(&[0]);
@@ -136,18 +136,18 @@ impl TransferTask {
         let (list, files) = match listed {
             Ok(listed) => listed,
             Err(why) => {
-                self.report(Progress::Failed(why));
+                self.report(TransferProgress::Failed(why));
                 return Ok(());
             }
         };
-        self.report(Progress::Listed((offer.len() + list.len()) as u64 + files.length()));
+        self.report(TransferProgress::Listed((offer.len() + list.len()) as u64 + files.length()));
         to.write_all(offer)?;
         to.write_all(&list)?;
         while let Ok(FileOrder::Send(wanted)) = self.orders.recv() {
             for index in wanted {
                 if let Err(error) = files.send(index as usize, to) {
                     if let TransferError::Files(why) = error {
-                        self.report(Progress::Failed(why));
+                        self.report(TransferProgress::Failed(why));
                     }
                     return Ok(());
                 }
@@ -164,16 +164,18 @@ impl TransferTask {
         });
         match received {
             Ok(gifts) => {
-                self.report(Progress::Arrived);
+                self.report(TransferProgress::Arrived);
                 if let Ok(FileOrder::Place) = self.orders.recv() {
                     let placed = gifts.place();
-                    self.report(placed.map_or_else(Progress::Failed, |()| Progress::Placed));
+                    self.report(
+                        placed.map_or_else(TransferProgress::Failed, |()| TransferProgress::Placed),
+                    );
                 }
             }
             Err(error) => {
                 self.report(match error {
-                    TransferError::Cut => Progress::Cut,
-                    TransferError::Files(why) => Progress::Failed(why),
+                    TransferError::Cut => TransferProgress::Cut,
+                    TransferError::Files(why) => TransferProgress::Failed(why),
                 });
                 // The node ends only after its last byte.
                 let _ = io::copy(&mut from, &mut io::sink());

@@ -4,7 +4,7 @@ use ftsh_machine::packed::BranchFiles;
 
 /// Progress of the files of a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum TransferProgress {
     /// The files that the branch takes are listed, and have so many bytes.
     Listed(u64),
     /// The files that the branch gives have arrived whole.
@@ -40,12 +40,12 @@ impl GiftState {
     }
 
     /// Returns the state after a progress.
-    pub(crate) fn after(progress: Progress) -> Self {
+    pub(crate) fn after(progress: TransferProgress) -> Self {
         match progress {
-            Progress::Arrived => Self::Arrived,
-            Progress::Placed => Self::Placed,
-            Progress::Failed(why) => Self::Failed(why),
-            Progress::Cut | Progress::Listed(_) => Self::Cut,
+            TransferProgress::Arrived => Self::Arrived,
+            TransferProgress::Placed => Self::Placed,
+            TransferProgress::Failed(why) => Self::Failed(why),
+            TransferProgress::Cut | TransferProgress::Listed(_) => Self::Cut,
         }
     }
 }

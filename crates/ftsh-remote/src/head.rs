@@ -9,7 +9,7 @@ use std::time::Duration;
 use bstr::ByteSlice;
 use serde::Serialize;
 
-use super::files::{GiftState, Progress};
+use super::files::{GiftState, TransferProgress};
 use super::frame::{FRAME_NAME, Frames, MessageTooLong, frame};
 use super::lease::Lease;
 use super::line::{BranchRecord, NodeLine};
@@ -327,12 +327,12 @@ impl Head {
     }
 
     /// Handles the progress of the branch's files.
-    pub fn on_progress(&mut self, now: Time, progress: Progress) {
+    pub fn on_progress(&mut self, now: Time, progress: TransferProgress) {
         match (&mut self.phase, progress) {
-            (HeadPhase::Offered { until, .. }, Progress::Listed(bytes)) => {
+            (HeadPhase::Offered { until, .. }, TransferProgress::Listed(bytes)) => {
                 *until = answer_deadline(now, bytes as usize);
             }
-            (HeadPhase::Offered { node, .. }, Progress::Failed(why)) => {
+            (HeadPhase::Offered { node, .. }, TransferProgress::Failed(why)) => {
                 let node = Some(node.clone());
                 self.over(Returned::Files { node, why });
             }

@@ -35,7 +35,7 @@
 //!
 //! The head moves the given files to their places after a complete record of a success. Files that did
 //! not arrive whole are a lost branch. The owners of the connection exchange lists and contents; the
-//! conversation handles their progress ([`Progress`]).
+//! conversation handles their progress ([`TransferProgress`]).
 //!
 //! Messages before step 5 are [frames](Frames): a mark, a length, a checksum and a content. The
 //! first number of the content is the kind of the message. The head skips text before a mark, as a
@@ -89,7 +89,7 @@ use bstr::BString;
 use serde::{Deserialize, Serialize};
 
 pub use self::environment::merge;
-pub use self::files::Progress;
+pub use self::files::TransferProgress;
 pub use self::frame::{BadFrame, Frames, MessageTooLong, frame};
 pub use self::head::{Head, HeadOutput, Stream};
 pub use self::identity::Identity;

@@ -83,14 +83,14 @@ pub(super) struct Head {
     /// Text of the head in a script.
     pub text: String,
     /// Words of a loop, or the one branch of `on`.
-    pub list: Option<List>,
+    pub list: Option<LoopList>,
     /// True for a `try` of several attempts whose clauses leave their input as it is.
     pub is_repeated: bool,
 }
 
 /// List of a loop.
 #[derive(Debug)]
-pub(super) struct List {
+pub(super) struct LoopList {
     /// Variable of the loop.
     pub variable: String,
     /// True if the command line names the variable.
@@ -182,7 +182,7 @@ impl Head {
             Some(CommandKind::For(head)) => {
                 let is_named = pieces.iter().any(|piece| matches!(piece, Piece::Variable(_)));
                 let (variable, is_input) = (head.variable.to_string(), head.input.is_some());
-                (Some(List { variable, is_named, is_input }), false)
+                (Some(LoopList { variable, is_named, is_input }), false)
             }
             _ => return Err(refuse(NO_HEAD)),
         };

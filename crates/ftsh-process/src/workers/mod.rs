@@ -155,18 +155,18 @@ impl Control {
 }
 
 struct PoolShared<A> {
-    queue: Mutex<JobQueue<A>>,
+    queue: Mutex<PendingJobs<A>>,
     filled: Condvar,
 }
 
-struct JobQueue<A> {
+struct PendingJobs<A> {
     jobs: VecDeque<(JobId, Arc<Control>, Job<A>)>,
     threads: usize,
     idle: usize,
 }
 
 impl<A> PoolShared<A> {
-    fn queue(&self) -> MutexGuard<'_, JobQueue<A>> {
+    fn queue(&self) -> MutexGuard<'_, PendingJobs<A>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -212,7 +212,7 @@ impl<A: Send + 'static> WorkerPool<A> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let answered = sys::move_up(EventFd::from_flags(flags)?.into())?;
         let (sender, answers) = mpsc::channel();
-        let queue = JobQueue { jobs: VecDeque::new(), threads: 0, idle: 0 };
+        let queue = PendingJobs { jobs: VecDeque::new(), threads: 0, idle: 0 };
         Ok(Self {
             shared: Arc::new(PoolShared { queue: Mutex::new(queue), filled: Condvar::new() }),
             answers,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::{identity, line, nonce, record};
 use crate::head::MIN_BYTES_PER_SECOND;
 use crate::{
-    Branch, BranchRecord, ERRORS_MARK, Frames, Head, HeadOutput, Hello, NodeLine, Nonce, Progress,
-    Stream, ToHead, ToNode, frame,
+    Branch, BranchRecord, ERRORS_MARK, Frames, Head, HeadOutput, Hello, NodeLine, Nonce, Stream,
+    ToHead, ToNode, TransferProgress, frame,
 };
 use ftsh_machine::Time;
 use ftsh_machine::event::{Blame, Returned};
@@ -357,7 +357,7 @@ fn taken_files_are_sent_before_the_branch_begins() {
     let offer = outputs(&mut head);
     assert!(matches!(&offer[..], [HeadOutput::Offer(_)]), "{offer:?}");
     assert_eq!(head.next_timeout(), Time::NEVER);
-    head.on_progress(at(2), Progress::Listed(1 << 30));
+    head.on_progress(at(2), TransferProgress::Listed(1 << 30));
     assert!(head.next_timeout() > at(8000) && head.next_timeout() < at(9000));
     head.on_stdout(at(3), &says(&ToHead::Wants(vec![0, 2])));
     assert_eq!(outputs(&mut head), [HeadOutput::Send(vec![0, 2])]);
@@ -367,7 +367,7 @@ fn taken_files_are_sent_before_the_branch_begins() {
     let mut head = with_files();
     head.on_stdout(at(1), &hello());
     outputs(&mut head);
-    head.on_progress(at(2), Progress::Failed("no `in`".into()));
+    head.on_progress(at(2), TransferProgress::Failed("no `in`".into()));
     let (node, why) = (Some("n1".into()), "no `in`".into());
     assert_eq!(outputs(&mut head), [HeadOutput::Returned(Returned::Files { node, why })]);
 }
@@ -400,9 +400,9 @@ fn a_success_needs_its_files_in_their_places() {
     };
     let (mut head, waits) = ended(succeeded());
     assert_eq!(waits, []);
-    head.on_progress(at(4), Progress::Arrived);
+    head.on_progress(at(4), TransferProgress::Arrived);
     assert_eq!(outputs(&mut head), [HeadOutput::Place]);
-    head.on_progress(at(4), Progress::Placed);
+    head.on_progress(at(4), TransferProgress::Placed);
     let returned = outputs(&mut head);
     assert!(
         matches!(&returned[..], [HeadOutput::Returned(Returned::Ended { .. })]),
@@ -414,7 +414,7 @@ fn a_success_needs_its_files_in_their_places() {
         [HeadOutput::Returned(Returned::Files { node, why })]
     };
     let (mut head, _) = ended(succeeded());
-    head.on_progress(at(4), Progress::Failed("no space".into()));
+    head.on_progress(at(4), TransferProgress::Failed("no space".into()));
     assert_eq!(outputs(&mut head), failed("no space"));
     let (_, returned) = ended(BranchRecord { no_gifts: Some("no `out`".into()), ..succeeded() });
     assert_eq!(returned, failed("no `out`"));
@@ -431,22 +431,22 @@ fn a_success_needs_its_files_in_their_places() {
     head.on_stdout(at(2), &says(&ToHead::Ready(START)));
     head.on_stdout(at(3), NodeLine::OutputEnded.encode(&nonce()).as_bytes());
     head.on_stderr(at(3), line(succeeded()).as_bytes());
-    head.on_progress(at(4), Progress::Arrived);
+    head.on_progress(at(4), TransferProgress::Arrived);
     outputs(&mut head);
     let late = head.next_timeout();
     head.handle_timeout(late);
     assert_eq!(outputs(&mut head), [HeadOutput::Place]);
     assert!(head.next_timeout() > late);
-    head.on_progress(late, Progress::Placed);
+    head.on_progress(late, TransferProgress::Placed);
     let returned = outputs(&mut head);
     assert!(
         matches!(&returned[..], [HeadOutput::Returned(Returned::Ended { .. })]),
         "{returned:?}"
     );
 
-    for progress in [Some(Progress::Cut), Some(Progress::Arrived), None] {
+    for progress in [Some(TransferProgress::Cut), Some(TransferProgress::Arrived), None] {
         let (mut head, _) = ended(succeeded());
-        let is_cut = progress == Some(Progress::Cut);
+        let is_cut = progress == Some(TransferProgress::Cut);
         if let Some(progress) = progress {
             head.on_progress(at(4), progress);
         }

@@ -17,7 +17,9 @@ use crate::{Shell, World};
 use ftsh_machine::effect::{Dispatch, Effect, ScopeId};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::{Event, Time};
-use ftsh_remote::{Branch, Head, HeadOutput, Hello, Identity, Nonce, Progress, StoreId, Stream};
+use ftsh_remote::{
+    Branch, Head, HeadOutput, Hello, Identity, Nonce, StoreId, Stream, TransferProgress,
+};
 use ftsh_syntax::engine::EngineId;
 
 const SIGTERM: i32 = 15;
@@ -276,7 +278,7 @@ impl SimulatedCluster {
                 HeadOutput::Recorded => {}
                 HeadOutput::Offer(bytes) => {
                     job.send_to_node(now, node, FromHead::Bytes(bytes));
-                    job.head.on_progress(now, Progress::Listed(CONTENTS.len() as u64));
+                    job.head.on_progress(now, TransferProgress::Listed(CONTENTS.len() as u64));
                 }
                 HeadOutput::Send(_) => {
                     job.send_to_node(now, node, FromHead::Bytes(CONTENTS.into()));
@@ -289,7 +291,7 @@ impl SimulatedCluster {
                     if let Some(attempt) = job.starts[0].attempt.map(|it| &mut self.attempts[it]) {
                         attempt.placed = true;
                     }
-                    job.head.on_progress(now, Progress::Placed);
+                    job.head.on_progress(now, TransferProgress::Placed);
                 }
                 HeadOutput::Printed(stream, bytes) => {
                     let descriptor = if stream == Stream::Output { 1 } else { 2 };

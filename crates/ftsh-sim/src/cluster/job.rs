@@ -9,7 +9,7 @@ use ftsh_machine::Time;
 use ftsh_machine::effect::{Dispatch, IoId, ProcessId, ScopeId, TaskId};
 use ftsh_machine::event::Blame;
 use ftsh_machine::packed::PackedValue;
-use ftsh_remote::{Head, Progress, Stream};
+use ftsh_remote::{Head, Stream, TransferProgress};
 
 /// First id of descriptor tables, outside of the machine's ids.
 const FIRST_TABLE: u64 = 0x5a << 56;
@@ -105,7 +105,8 @@ impl SimulatedJob {
                 gifts.extend(bytes);
                 if is_new && gifts.len() >= CONTENTS.len() {
                     let is_whole = gifts.starts_with(CONTENTS);
-                    let progress = if is_whole { Progress::Arrived } else { Progress::Cut };
+                    let progress =
+                        if is_whole { TransferProgress::Arrived } else { TransferProgress::Cut };
                     self.head.on_progress(now, progress);
                 }
             }
@@ -113,7 +114,7 @@ impl SimulatedJob {
             (FromNode::Bytes(Stream::Errors, bytes), _) => self.head.on_stderr(now, &bytes),
             (FromNode::End, gifts) => {
                 if gifts.as_ref().is_some_and(|gifts| gifts.len() < CONTENTS.len()) {
-                    self.head.on_progress(now, Progress::Cut);
+                    self.head.on_progress(now, TransferProgress::Cut);
                 }
                 self.head.closed("", Blame::Node);
             }
