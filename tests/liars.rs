@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::support::run::Finished;
-use crate::support::slurm::wait;
+use crate::support::slurm::wait_or;
 use crate::support::{FTSH, Ftsh, has};
 
 /// Machines of the carrier, outside of all processes of a shell.
@@ -53,15 +53,20 @@ impl Machines {
             let stat = fs::read_to_string(process.path().join("stat")).ok()?;
             let (command, rest) = stat.rsplit_once(") ")?;
             let fields: Vec<_> = rest.split(' ').collect();
-            (fields[0] != "Z" && sessions.contains(fields[3])).then(|| command.to_owned())
+            let runs = fields[0] != "Z" && sessions.contains(fields[3]);
+            runs.then(|| format!("{command} {}", fields[0]))
         });
         in_session.collect()
     }
 
     /// Waits until nothing is left.
     fn until_gone(&self) {
-        let jobs = || fs::read_dir(&self.jobs).map_or(0, Iterator::count);
-        wait("something is left on the machines", || jobs() == 0 && self.processes().is_empty());
+        let jobs = || -> Vec<_> {
+            let entries = fs::read_dir(&self.jobs).into_iter().flatten().flatten();
+            entries.map(|entry| entry.file_name()).collect()
+        };
+        let why = || format!("left on the machines: {:?} of {:?}", self.processes(), jobs());
+        wait_or(why, || jobs().is_empty() && self.processes().is_empty());
     }
 }
 

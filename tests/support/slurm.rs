@@ -283,7 +283,7 @@ pub(crate) fn wait(what: &str, holds: impl FnMut() -> bool) {
 }
 
 /// Waits until a condition holds, and fails with this explanation after the time limit.
-fn wait_or(why: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_or(why: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
         assert!(start.elapsed() < TIMEOUT, "not within {TIMEOUT:?}: {}", why());
