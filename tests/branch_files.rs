@@ -84,6 +84,19 @@ fn missing_files_fail_the_branch_and_change_nothing() {
 }
 
 #[test]
+fn a_file_in_the_place_of_a_directory_fails_the_branch_and_changes_nothing() {
+    let text = "try\nforall x in a on ssh h gives out.$x lib.$x\necho new > out.$x\n\
+                echo new > lib.$x\nend\ncatch\necho \"$error_kind: $error\"\nend";
+    let run = script(text)
+        .file("out.a", "old\n")
+        .file("lib.a/old", "old\n")
+        .stdout("io: the branch cannot give `lib.a`: a file cannot replace a directory\n")
+        .success();
+    assert_eq!(run.read("out.a") + &run.read("lib.a/old"), "old\nold\n");
+    nothing_hidden(&run);
+}
+
+#[test]
 fn a_cut_while_files_come_loses_the_branch() {
     let text = "forall x in a on ssh h retry lost 1 time gives out.$x\n\
                 seq 200000 > out.$x\nend";

@@ -6,12 +6,16 @@ use std::hash::Hasher;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use siphasher::sip128::{Hasher128, SipHasher24};
 
 /// Number of bytes that are read at once.
 const PIECE: usize = 256 * 1024;
+/// Longest tick of the clock of a file system, rounded up: FAT has 2 s, ext3 and some NFS servers
+/// have 1 s. A file that changes twice within a tick has the same times after both changes.
+const RESOLUTION: Duration = Duration::from_secs(3);
 
 /// Digest of a content. The run has a secret key: nobody else can construct two contents with the
 /// same digest.
@@ -54,7 +58,8 @@ pub(super) fn copy(
     Ok(ContentDigest(hasher.finish128().as_bytes()))
 }
 
-/// Digests of the files of a run. A file is read again only after a change.
+/// Digests of the files of a run. A file is read again only after a change, or if its last change is
+/// younger than [`RESOLUTION`].
 #[derive(Debug)]
 pub struct Digests {
     /// Secret key, which nodes receive.
@@ -81,9 +86,19 @@ impl Digests {
         if let Some(digest) = known.get(&state) {
             return Ok(*digest);
         }
+        // The age before the reading counts: a later change is then in a later tick.
+        let is_old = age(found).is_some_and(|age| age >= RESOLUTION);
         let digest = copy(&self.key, &mut file, &mut io::sink(), found.len())
             .map_err(|(Broken::Source(error) | Broken::Target(error))| error)?;
-        known.insert(state, digest);
+        if is_old {
+            known.insert(state, digest);
+        }
         Ok(digest)
     }
+}
+
+/// Returns the time since the last change of the inode, or `None` if that change is in the future.
+fn age(found: &Metadata) -> Option<Duration> {
+    let changed = Duration::new(found.ctime().try_into().ok()?, found.ctime_nsec() as u32);
+    UNIX_EPOCH.elapsed().ok()?.checked_sub(changed)
 }

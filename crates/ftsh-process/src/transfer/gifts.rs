@@ -2,7 +2,7 @@
 //! succeeded.
 
 use std::fs::{self, Permissions};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -33,31 +33,46 @@ impl Gift {
         self.hidden.path().join("new")
     }
 
-    /// Moves the entry to its place. The hidden directory then holds what was there before.
+    /// Fails if a directory would replace another kind of entry, or the reverse: a mistaken name must
+    /// not remove a tree of files, or a link to a directory that a user keeps elsewhere.
+    fn check(&self) -> io::Result<()> {
+        let old = match self.place.symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            old => old?.file_type(),
+        };
+        let (new, old) = match (self.mode, old) {
+            (Some(_), old) if old.is_dir() => return Ok(()),
+            (Some(_), old) if old.is_symlink() => ("a directory", "a symbolic link"),
+            (Some(_), _) => ("a directory", "a file"),
+            (None, old) if old.is_dir() => ("a file", "a directory"),
+            (None, _) => return Ok(()),
+        };
+        Err(io::Error::other(format!("{new} cannot replace {old}")))
+    }
+
+    /// Moves the entry to its place.
     fn place(&self) -> io::Result<()> {
         let (new, place) = (self.new_entry(), &self.place);
         fs::create_dir_all(place.parent().unwrap_or(Path::new("/")))?;
+        let Some(mode) = self.mode else { return fs::rename(new, place) };
         // A directory that moves must be writable.
-        if self.mode.is_some() {
-            fs::set_permissions(&new, Permissions::from_mode(0o700))?;
-        }
-        let old = place.symlink_metadata();
-        match &old {
-            Ok(old) if old.is_dir() || self.mode.is_some() => {
-                if old.is_dir() {
-                    fs::set_permissions(
-                        place,
-                        Permissions::from_mode(old.permissions().mode() | 0o700),
-                    )?;
-                }
+        fs::set_permissions(&new, Permissions::from_mode(0o700))?;
+        match place.symlink_metadata() {
+            Ok(old) => {
+                let mode = old.permissions().mode() | 0o700;
+                fs::set_permissions(place, Permissions::from_mode(mode))?;
+                // The hidden directory then holds the old directory.
                 if renameat_with(CWD, &new, CWD, place, RenameFlags::EXCHANGE).is_err() {
-                    fs::rename(place, self.hidden.path().join("old"))?;
-                    fs::rename(&new, place)?;
+                    let hidden = self.hidden.path().join("old");
+                    fs::rename(place, &hidden)?;
+                    fs::rename(&new, place).inspect_err(|_| {
+                        let _ = fs::rename(&hidden, place);
+                    })?;
                 }
             }
-            _ => fs::rename(&new, place)?,
+            Err(_) => fs::rename(&new, place)?,
         }
-        self.mode.map_or(Ok(()), |mode| fs::set_permissions(place, Permissions::from_mode(mode)))
+        fs::set_permissions(place, Permissions::from_mode(mode))
     }
 }
 
@@ -108,12 +123,12 @@ impl Gifts {
                 let EntryKind::File(length, digest) = entry.kind else { return Ok(()) };
                 match copy(key, from, file, length) {
                     Ok(found) if found == digest => file.sync_data(),
-                    Ok(_) | Err(Broken::Source(_)) => Err(io::ErrorKind::UnexpectedEof.into()),
+                    Ok(_) | Err(Broken::Source(_)) => Err(ErrorKind::UnexpectedEof.into()),
                     Err(Broken::Target(error)) => Err(error),
                 }
             })
             .map_err(|error| match error.kind() {
-                io::ErrorKind::UnexpectedEof => TransferError::Cut,
+                ErrorKind::UnexpectedEof => TransferError::Cut,
                 _ => failed(&error),
             })?;
             gifts.push(gift);
@@ -122,10 +137,14 @@ impl Gifts {
     }
 
     /// Moves the files to their places, each by one step. Returns a message about a file that stays
-    /// hidden.
+    /// hidden. Moves nothing if a place has an entry of another kind.
     pub fn place(self) -> Result<(), String> {
-        self.0
-            .iter()
-            .try_for_each(|gift| gift.place().map_err(|error| failed("give", &gift.name, &error)))
+        let each = |step: fn(&Gift) -> io::Result<()>| {
+            self.0
+                .iter()
+                .try_for_each(|gift| step(gift).map_err(|error| failed("give", &gift.name, &error)))
+        };
+        each(Gift::check)?;
+        each(Gift::place)
     }
 }

@@ -165,6 +165,76 @@ fn given_files_replace_those_here_completely() {
     assert_eq!(notes(), Some(0));
 }
 
+/// Sends the files of a node to their places in another directory.
+fn give(node: &Path, here: &Path, names: &[BString]) -> Result<(), String> {
+    let digests = Digests::new(KEY);
+    let outgoing = Outgoing::list(node, names, "give", &digests).expect("files");
+    let mut contents = Vec::new();
+    for index in 0..outgoing.entries.len() {
+        outgoing.send(index, &mut contents).expect("a content");
+    }
+    let registry = Arc::new(Registry::new(None));
+    let mut from = Cursor::new(contents);
+    Gifts::receive_in(&registry, here, names, &outgoing.entries, &KEY, &mut from)
+        .expect("files")
+        .place()
+}
+
+#[test]
+fn only_a_directory_replaces_a_directory() {
+    let (node, here) = (tempdir().expect("a directory"), tempdir().expect("a directory"));
+    let (node, here) = (node.path(), here.path());
+    write(&node.join("first"), b"new");
+    write(&node.join("file"), b"new");
+    symlink("file", node.join("link")).expect("a link");
+    write(&node.join("directory/new"), b"new");
+    write(&here.join("first"), b"old");
+    let put = |name: &str, kind: &str| match kind {
+        "a directory" => write(&here.join(name).join("old"), b"old"),
+        "a symbolic link" => symlink("first", here.join(name)).expect("a link"),
+        _ => write(&here.join(name), b"old"),
+    };
+    let entries = |place: &Path| {
+        let entries = place.read_dir().expect("a directory").flatten();
+        let mut names: Vec<_> = entries.map(|it| it.file_name()).collect();
+        names.sort();
+        names
+    };
+    for (name, old, refused) in [
+        ("file", "a directory", Some("a file cannot replace a directory")),
+        ("link", "a directory", Some("a file cannot replace a directory")),
+        ("directory", "a file", Some("a directory cannot replace a file")),
+        ("directory", "a symbolic link", Some("a directory cannot replace a symbolic link")),
+        ("file", "a file", None),
+        ("file", "a symbolic link", None),
+        ("link", "a file", None),
+        ("link", "a symbolic link", None),
+        ("directory", "a directory", None),
+    ] {
+        put(name, old);
+        let given = give(node, here, &names(&["first", name]));
+        let expected =
+            refused.map_or(Ok(()), |why| Err(format!("the branch cannot give `{name}`: {why}")));
+        assert_eq!(given, expected, "{name} for {old}");
+        let (first, place) = (fs::read(here.join("first")).expect("a file"), here.join(name));
+        let found = place.symlink_metadata().expect("an entry").file_type();
+        let is_new = match name {
+            "directory" => found.is_dir() && entries(&place) == ["new"],
+            "link" => found.is_symlink() && place.read_link().expect("a link") == Path::new("file"),
+            _ => found.is_file() && fs::read(&place).expect("a file") == b"new",
+        };
+        assert_eq!(is_new, refused.is_none(), "{name} for {old}");
+        assert_eq!(first == b"new", refused.is_none(), "{name} for {old}: all or nothing");
+        assert!(entries(here) == [name, "first"] || entries(here) == ["first", name]);
+        if found.is_dir() {
+            fs::remove_dir_all(&place).expect("a directory");
+        } else {
+            fs::remove_file(&place).expect("a file");
+        }
+        write(&here.join("first"), b"old");
+    }
+}
+
 #[test]
 fn files_that_cannot_travel_have_their_names_in_messages() {
     let place = tempdir().expect("a directory");
@@ -208,6 +278,25 @@ fn a_file_that_changes_while_it_is_sent_is_an_error() {
     let sent = outgoing.send(0, &mut Vec::new());
     assert_eq!(sent, Err(TransferError::Files(why.into())));
     assert_ne!(entries(place.path(), &names), outgoing.entries);
+}
+
+/// A second change within one tick of the clock leaves the times that the first change set.
+#[test]
+fn a_file_that_has_just_changed_is_read_again() {
+    let place = tempdir().expect("a directory");
+    let path = place.path().join("file");
+    let digests = Digests::new(KEY);
+    let open = |path: &Path| File::open(path).expect("a file");
+    fs::write(&path, "one").expect("a file");
+    let found = path.metadata().expect("a file");
+    let first = digests.of(open(&path), &found).expect("a digest");
+    fs::write(&path, "two").expect("a file");
+    assert_ne!(digests.of(open(&path), &found).expect("a digest"), first);
+    // The file of a program is old, and is not read again: an empty one could not be read.
+    let program = Path::new("/bin/sh");
+    let found = program.metadata().expect("a program");
+    let first = digests.of(open(program), &found).expect("a digest");
+    assert_eq!(digests.of(open(Path::new("/dev/null")), &found).expect("a digest"), first);
 }
 
 #[test]
