@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use crate::cluster::with_ssh;
 use crate::support::Ftsh;
 use crate::support::run::Finished;
+use crate::support::skipped::skipped;
 
 /// Plays `ssh` whose first connection breaks in the middle of the files.
 const CUT: &str = "#!/bin/sh\nfor word; do line=$word; done\n\
@@ -18,6 +19,12 @@ const COUNT: &str = "#!/bin/sh\nfor word; do line=$word; done\n\
      unset FTSH_SCOPE FTSH_DEADLINE FTSH_KILL_TIMEOUT FTSH_ON\n\
      mkfifo in.$$; exec 3<&0; tee sent.$$ <&3 > in.$$ &\n\
      exec sh -c \"$line\" < in.$$ 3<&-\n";
+/// Plays `ssh` to two hosts: `full` has a full disk for the files of branches.
+const FULL: &str = "#!/bin/sh\nfor word; do host=$line line=$word; done\n\
+     unset FTSH_SCOPE FTSH_DEADLINE FTSH_KILL_TIMEOUT FTSH_ON\n\
+     [ $host = full ] || exec sh -c \"$line\"\n\
+     exec unshare -Urm sh -c 'mount -t tmpfs -o size=64k none \"$TMPDIR\" || exit\n\
+         head -c 1M /dev/zero > \"$TMPDIR/fill\" 2> /dev/null; exec sh -c \"$0\"' \"$line\"\n";
 
 fn script(text: &str) -> Ftsh {
     let run = with_ssh(Ftsh::script(text)).options(["--lease", "1s", "-t", "2"]);
@@ -31,7 +38,7 @@ fn at(run: &Finished, name: &str) -> PathBuf {
 }
 
 /// Checks that nothing is left of hidden files. A test kills the process that removes the store.
-fn nothing_hidden(run: &Finished) {
+pub(crate) fn nothing_hidden(run: &Finished) {
     let hidden = fs::read_dir(run.directory.path()).expect("a directory").flatten();
     let mut hidden = hidden.filter(|it| it.file_name().to_string_lossy().starts_with(".ftsh"));
     assert!(hidden.next().is_none());
@@ -135,5 +142,28 @@ fn a_signal_to_the_head_leaves_no_file() {
     run.signal(nix::sys::signal::Signal::SIGTERM);
     let run = run.wait();
     assert!(!at(&run, "out.a").exists());
+    nothing_hidden(&run);
+}
+
+#[test]
+fn a_node_whose_disk_is_full_is_avoided() {
+    let space = std::process::Command::new("unshare").args(["-Urm", "true"]).status();
+    if !space.is_ok_and(|status| status.success()) {
+        return skipped("namespaces for users who are not root");
+    }
+    let length = 3 << 20;
+    let run = script(
+        "forall x in a b on ssh \"full good\" takes large gives got.$x\n\
+         cp large got.$x\nend",
+    )
+    .program("bin/ssh", FULL)
+    .options(["-l", "20"])
+    .file("large", vec![b'x'; length])
+    .success();
+    // The first of the hosts was tried.
+    run.expect_stderr(
+        "full did not run the branch: the branch cannot take `large`: no space left on device",
+    );
+    assert_eq!((run.read("got.a").len(), run.read("got.b").len()), (length, length));
     nothing_hidden(&run);
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 
+use crate::branch_files::nothing_hidden;
 use crate::support::run::Finished;
 use crate::support::{FTSH, Ftsh};
 
@@ -209,29 +210,96 @@ fn a_job_that_cannot_be_canceled_is_named() {
     run.nothing_left();
 }
 
+#[test]
+fn files_travel_by_a_carrier_that_loses_a_branch() {
+    // The first start is cut off before its end, or all but its result arrives. Each start appends
+    // the file at the coordinator to `begun`.
+    for (word, first) in [("cuts", "exec sleep 1000"), ("loses-report", "exit")] {
+        let text = format!(
+            "forall x in a on fake {word} retry lost 1 time takes \"in $x\" gives out.$x dir.$x\n\
+             sh -c 'mkdir dir.$0; cat \"$HERE/out.$0\" >> \"$HERE/begun\"\n\
+             cat \"in $0\" \"$HERE/begun\" > out.$0; cp out.$0 dir.$0/copy\n\
+             if ! mkdir \"$HERE/died\"; then exit 0; fi; : > dir.$0/first; {first}' $x\nend"
+        );
+        let run = script(&text)
+            .options(["-t", "1", "--lease", "1s", "-l", "10"])
+            .file("in a", "taken\n")
+            .file("out.a", "old\n")
+            .file("dir.a/old", "old\n");
+        let (here, files) = (run.path(""), run.path("tmp"));
+        std::fs::create_dir(&files).expect("a directory");
+        let run = run.env("HERE", here).env("TMPDIR", &files).start();
+        run.until_gone("the end of all");
+        assert_eq!(entries(&files), [""; 0], "files of branches on the node");
+        let run = run.wait();
+        run.expect_code(0);
+        run.expect_stderr(" is unknown: ");
+        assert_eq!(run.read("out.a"), "taken\nold\nold\n", "{}", run.story());
+        assert_eq!(run.read("dir.a/copy"), run.read("out.a"));
+        assert_eq!(entries(&run.directory.path().join("dir.a")), ["copy"]);
+        nothing_hidden(&run);
+        nothing_left(&run);
+    }
+}
+
+fn entries(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("a directory").flatten();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Makes a run find a carrier that the documents write, and the programs of the carrier's site.
+fn of_the_documents(run: Ftsh, name: &str) -> Ftsh {
+    const PAGE: &str = include_str!("../docs/operate/carriers.md");
+    let (_, text) = PAGE.split_once(&format!("```sh ftsh-carry-{name}\n")).expect("a carrier");
+    let (text, _) = text.split_once("```").expect("its end");
+    assert!(text.lines().count() <= 60);
+    let run = run.program(&format!("bin/ftsh-carry-{name}"), text);
+    let run = run.program("bin/labkill", include_str!("carriers/labkill"));
+    let run = run.program("bin/labps", include_str!("carriers/labps"));
+    let run = run.program("bin/labrun", include_str!("carriers/labrun"));
+    let run = run.program("bin/labsub", include_str!("carriers/labsub"));
+    let lab = run.path("lab");
+    std::fs::create_dir(&lab).expect("a directory");
+    let path = path(&run.path("bin"));
+    run.env("LAB", lab).env("PATH", path)
+}
+
 /// The carriers that the documents write work as they are.
 #[test]
 fn the_carriers_of_the_documents_work() {
-    const PAGE: &str = include_str!("../docs/operate/carriers.md");
     for name in ["lab", "labsub"] {
-        let (_, text) = PAGE.split_once(&format!("```sh ftsh-carry-{name}\n")).expect("a carrier");
-        let (text, _) = text.split_once("```").expect("its end");
-        assert!(text.lines().count() <= 60);
         let words = ["on", name, "--queue", "day", "--", "printf", "%s|", "a b", "$x"];
-        let run = Ftsh::new().args(words);
-        let run = run.program(&format!("bin/ftsh-carry-{name}"), text);
-        let run = run.program("bin/labkill", include_str!("carriers/labkill"));
-        let run = run.program("bin/labps", include_str!("carriers/labps"));
-        let run = run.program("bin/labrun", include_str!("carriers/labrun"));
-        let run = run.program("bin/labsub", include_str!("carriers/labsub"));
-        let lab = run.directory.path().join("lab");
-        std::fs::create_dir(&lab).expect("a directory");
-        let path = path(&run.path("bin"));
-        let run = run.env("LAB", lab.display().to_string()).env("PATH", path).start();
+        let run = of_the_documents(Ftsh::new().args(words), name).start();
         run.until_gone("the job");
         let run = run.wait();
         run.expect_code(0);
         run.expect_stdout(b"a b|$x|");
+    }
+}
+
+#[test]
+fn the_carriers_of_the_documents_send_files() {
+    for name in ["lab", "labsub"] {
+        let text = format!(
+            "forall x in 1 2 3 on {name} '--queue day' takes \"in $x\" lib gives \"new/out $x\"\n\
+             mkdir new\ncat \"in $x\" lib/large > \"new/out $x\"\necho > other\nend"
+        );
+        let large = (0..300_000).map(|number| format!("{number}\n")).collect::<Vec<_>>().concat();
+        let run = of_the_documents(Ftsh::script(text), name);
+        let run = run.file("in 1", "one\n").file("in 2", "two\n").file("in 3", "three\n");
+        let run = run.file("lib/large", &large).start();
+        run.until_gone("the jobs");
+        let run = run.wait();
+        run.expect_code(0);
+        for (x, content) in [(1, "one\n"), (2, "two\n"), (3, "three\n")] {
+            let given = run.read(&format!("new/out {x}"));
+            assert!(given == format!("{content}{large}"), "{} bytes by {name}", given.len());
+        }
+        assert!(!run.directory.path().join("other").exists());
+        nothing_hidden(&run);
     }
 }
 

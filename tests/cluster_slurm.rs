@@ -1,6 +1,6 @@
 //! Branches on the nodes of a real Slurm, where installed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::panic::catch_unwind;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use nix::unistd::Uid;
 
+use crate::branch_files::nothing_hidden;
 use crate::support::slurm::{FIRST_PORT, NODES, Slurm};
 
 /// Command that leaves a daemon behind, reports its start, and continues.
@@ -81,6 +82,38 @@ fn branches_end_on_nodes_as_on_this_machine() {
         .script("forall x in a on slurm '--partition=nosuch'\ntrue\nend")
         .stderr("artition")
         .failure(75);
+    slurm.nothing_left();
+}
+
+#[test]
+fn files_travel_to_nodes_and_back() {
+    let Some(slurm) = Slurm::start() else { return };
+    // The branches run at the same time: they need more processors than a node has.
+    let text = "forall x in 1 .to. 8 on slurm takes lib large gives out/$x\n\
+                mkdir out\nsh -c 'cat lib/deep/list large; echo $0' $x > out/$x\n\
+                echo $x >> lib/deep/list\n\
+                sh -c 'echo $SLURMD_NODENAME $(ls); echo >> \"$HERE/done\"\n\
+                until [ $(wc -l < \"$HERE/done\") = 8 ]; do sleep 0.02; done'\nend";
+    let large = (0..300_000).map(|number| format!("{number}\n")).collect::<Vec<_>>().concat();
+    let run = slurm.script(text).file("lib/deep/list", "list\n").file("large", &large);
+    let here = run.path("");
+    let run = run.env("HERE", here).success();
+    run.nothing_left();
+    for x in 1..=8 {
+        let given = run.read(&format!("out/{x}"));
+        assert!(given == format!("list\n{large}{x}\n"), "{x}: {} bytes", given.len());
+    }
+    assert_eq!(run.read("lib/deep/list"), "list\n");
+    let printed = run.text();
+    let places = printed.lines().map(|line| line.split_once(' ').expect("a node and its files"));
+    for (node, files) in places.clone() {
+        assert_eq!(files, "large lib out", "on {node}");
+    }
+    let nodes = places.map(|(node, _)| node).collect::<BTreeSet<_>>();
+    assert!(nodes.len() > 1, "{printed}");
+    nothing_hidden(&run);
+    // The process that removes the files of a node ends a moment after the last branch.
+    slurm.wait("something is left on nodes", || slurm.running().is_empty());
     slurm.nothing_left();
 }
 
