@@ -19,6 +19,8 @@ use ftsh_sys::{self as sys, FileLock, LockKind};
 
 /// Prefix of the names of stores.
 const PREFIX: &str = "ftsh-files-";
+/// File in a store that the process locks which removes the store.
+const KEEPER: &str = "keeper";
 /// Length of a content that only one branch receives at a time. Others wait for the content.
 const LARGE: u64 = 1 << 20;
 /// Maximum number of large contents that one branch requests at once, each of which needs a
@@ -35,12 +37,13 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// Opens the store of a run, and removes stores that no process holds. The name is unique.
+    /// Opens the store of a run, and removes stores that no process holds or keeps. The name is unique.
     pub fn open(name: &str, key: DigestKey) -> io::Result<Self> {
         let place = std::path::absolute(scratch_place())?;
         for entry in place.read_dir()?.flatten() {
             if entry.file_name().as_bytes().starts_with(PREFIX.as_bytes())
                 && let Ok(lock) = lock(&entry.path(), LockKind::ExclusiveNow)
+                && !has_keeper(&entry.path())
             {
                 // A store that this user cannot remove is another user's.
                 let _ = sys::remove_tree(&entry.path());
@@ -111,8 +114,14 @@ fn is_at(path: &Path, file: &File) -> io::Result<bool> {
     Ok((now.dev(), now.ino()) == (found.dev(), found.ino()))
 }
 
+/// True if a process keeps a store. While it waits for the last branch, it has no lock of the store.
+fn has_keeper(store: &Path) -> bool {
+    let file = File::options().write(true).open(store.join(KEEPER));
+    file.is_ok_and(|file| FileLock::lock(file, LockKind::ExclusiveNow).is_err())
+}
+
 fn keep(path: &Path, linger: Duration) -> io::Result<()> {
-    let own = path.join("keeper");
+    let own = path.join(KEEPER);
     let own = File::options().create(true).truncate(false).write(true).mode(0o600).open(own)?;
     let _own = FileLock::lock(own, LockKind::ExclusiveNow).map_err(|(_, errno)| errno)?;
     let store = lock(path, LockKind::Shared)?;
@@ -161,7 +170,8 @@ impl<'a> IncomingFiles<'a> {
                     let part = place.with_extension("part");
                     match FileLock::lock(open_part(&part)?, LockKind::ExclusiveNow) {
                         Ok(_) if place.exists() => {
-                            fs::remove_file(part)?;
+                            // The part has the place already if it was opened before it moved.
+                            let _ = fs::remove_file(part);
                             continue;
                         }
                         Ok(lock) => self.locks.insert(digest, lock),

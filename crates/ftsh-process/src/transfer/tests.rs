@@ -14,6 +14,7 @@ use super::content::ContentDigest;
 use super::entries::{EntryKind, is_valid};
 use super::*;
 use crate::cleanup::Registry;
+use ftsh_sys::{FileLock, LockKind};
 
 const KEY: DigestKey = [7; 16];
 
@@ -127,6 +128,29 @@ fn a_large_content_is_awaited_and_not_requested_twice() {
     drop(store);
     keeper.join().expect("a keeper");
     other();
+    assert!(!place.exists(), "the store stayed");
+}
+
+#[test]
+fn a_store_with_a_keeper_stays_between_its_branches() {
+    let open = || {
+        let name = format!("{:016x}", ftsh_sys::random().expect("a number"));
+        let store = FileStore::open(&name, KEY).expect("a store");
+        let place = store.create_directory().expect("a directory");
+        (store, place)
+    };
+    let open_another = || {
+        let (store, place) = open();
+        store.leave(&place, false).expect("a store that goes");
+    };
+    let (store, place) = open();
+    let keeper = File::create(place.with_file_name("keeper")).expect("a file");
+    let keeper = FileLock::lock(keeper, LockKind::ExclusiveNow).expect("a lock");
+    drop(store);
+    open_another();
+    assert!(place.exists(), "the store is gone");
+    drop(keeper);
+    open_another();
     assert!(!place.exists(), "the store stayed");
 }
 
