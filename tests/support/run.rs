@@ -32,13 +32,18 @@ pub(crate) const NOBODY: u32 = 65534;
 /// Capacity of a pipe without a reader.
 const PIPE: usize = 1 << 16;
 
-/// Creates a command with the default disposition of every signal.
+/// Creates a command with the default disposition of every signal, and without inherited
+/// descriptors.
 ///
 /// A script's `&`, `nohup` and service managers start programs, and thus the tests, with ignored
-/// signals.
+/// signals; a runner with a lock on descriptor 7 lets the tests have it.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
-    static CAUGHT: Once = Once::new();
-    CAUGHT.call_once(catch_ignored);
+    static CLEAN: Once = Once::new();
+    CLEAN.call_once(|| {
+        catch_ignored();
+        // SAFETY: descriptors only change a flag.
+        unsafe { libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as i32) };
+    });
     Command::new(program)
 }
 
