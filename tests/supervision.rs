@@ -1,19 +1,22 @@
 //! Killed shells, with each method of finding processes: no process is left.
 
+use std::fs::Permissions;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, Uid, chown};
 
 use crate::support::processes::{MARK, marked};
 use crate::support::rounds::{self, Round, rounds, timed};
 use crate::support::run::Running;
+use crate::support::skipped::skipped;
 use crate::support::terminal::User;
 use crate::support::{Ftsh, WAYS};
 
@@ -33,7 +36,7 @@ pub(crate) fn shells(run: &Running) -> (i32, i32) {
 }
 
 /// Returns the only child of a process.
-fn child_of(pid: i32) -> i32 {
+pub(crate) fn child_of(pid: i32) -> i32 {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     children.expect("a list of children").trim().parse().expect("one child")
 }
@@ -81,6 +84,25 @@ fn nothing_outlives_a_killed_supervisor() {
 #[test]
 fn nothing_outlives_a_killed_interpreter() {
     killing(Signal::SIGKILL, |run| send(shells(run).1, Signal::SIGKILL));
+}
+
+#[test]
+fn nothing_of_this_user_outlives_a_kill_below_a_process_of_another_user() {
+    if !Uid::effective().is_root() {
+        return skipped("root, who makes a set-uid program");
+    }
+    let text = "./rooted --reuid 0 unshare --fork setpriv --reuid 65534 \
+                sh -c 'trap \"\" TERM; echo r > ready; sleep 60; :'";
+    let run = Ftsh::command(text).file("rooted", "").file("ready", "").unprivileged();
+    let program = run.path("rooted");
+    fs::copy("/usr/bin/setpriv", &program).expect("a copy");
+    fs::set_permissions(&program, Permissions::from_mode(0o4755)).expect("permissions");
+    chown(&run.path("ready"), Some(Uid::from_raw(65534)), None).expect("another owner");
+    let run = run.session().start();
+    run.until_lines("ready", 1);
+    send(shells(&run).1, Signal::SIGKILL);
+    run.until_gone("everything gone");
+    run.wait().killed_by(Signal::SIGKILL).nothing_left();
 }
 
 #[test]

@@ -123,7 +123,7 @@ pub(crate) fn kill_all_except(except: &HashSet<i32>) -> HashSet<i32> {
     until_empty(Instant::now, || {
         // Read before the list: a program whose start ends in between is in the list.
         let may_come = sys::is_starting();
-        let mut left = Vec::new();
+        let (mut left, mut foreign) = (Vec::new(), Vec::new());
         let mut has_ended = false;
         let Ok(children) = ProcDir(own).children() else {
             if has_reaped_all(except) && !may_come {
@@ -140,15 +140,16 @@ pub(crate) fn kill_all_except(except: &HashSet<i32>) -> HashSet<i32> {
                     has_ended = true;
                     killed.0.remove(&pid);
                 }
-                // A process of another user cannot be killed.
-                Ok(None) if sys::kill(pid, 0) != Err(Errno::EPERM) => left.push(pid),
-                _ => {}
+                // A process of another user cannot be killed, but its children may be ours.
+                Ok(None) if sys::kill(pid, 0) == Err(Errno::EPERM) => foreign.push(pid),
+                Ok(None) => left.push(pid),
+                Err(_) => {}
             }
         }
         hanging = left.iter().copied().filter(|pid| killed.hangs(*pid)).collect();
         left.retain(|pid| !hanging.contains(pid));
-        let new: Vec<i32> =
-            left.iter().copied().filter(|pid| !killed.0.contains_key(pid)).collect();
+        let is_new = |pid: &i32| !killed.0.contains_key(pid);
+        let new: Vec<i32> = left.iter().chain(&foreign).copied().filter(is_new).collect();
         if !new.is_empty() {
             killed.add(stop_and_kill(&new));
             return ScanResult::Progress;
