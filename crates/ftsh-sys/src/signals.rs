@@ -47,7 +47,7 @@ unsafe fn replace_action(signal: c_int, action: &libc::sigaction) {
 pub struct Caught {
     /// Number of the signal.
     pub signal: c_int,
-    /// Process id of the sender; 0 for the kernel.
+    /// Process id of the sender; 0 for the kernel, -1 for a process outside of this pid namespace.
     pub sender: pid_t,
 }
 
@@ -249,7 +249,11 @@ pub fn next_signal(limit: Option<Duration>) -> Option<Caught> {
             let signal = libc::sigtimedwait(set.as_ref(), info.as_mut_ptr(), limit);
             if signal > 0 {
                 let info = info.assume_init_ref();
-                let sender = if info.si_code > 0 { 0 } else { info.si_pid() };
+                let sender = match info.si_pid() {
+                    _ if info.si_code > 0 => 0,
+                    0 => -1,
+                    pid => pid,
+                };
                 return Some(Caught { signal, sender });
             }
         }
