@@ -21,6 +21,10 @@ pub(super) struct Progress {
     last: Instant,
     /// Processor time since then.
     ran: Duration,
+    /// Time of the last sample.
+    sampled: Instant,
+    /// Maximum time between two samples that counts.
+    most: Duration,
     /// Least time for which processor time is judged.
     window: Duration,
     work: BTreeMap<i32, ProcessWork>,
@@ -36,6 +40,8 @@ impl Progress {
         Self {
             last: now,
             ran: Duration::ZERO,
+            sampled: now,
+            most: time / 2,
             window: WINDOW.min(time / 2),
             work: BTreeMap::new(),
             sockets: None,
@@ -50,6 +56,9 @@ impl Progress {
         family: Option<&[i32]>,
         reader: &mut dyn ProcessReader,
     ) {
+        // The shell was stopped meanwhile, and perhaps the processes with it.
+        let gap = now.saturating_duration_since(std::mem::replace(&mut self.sampled, now));
+        self.last += gap.saturating_sub(self.most);
         let Some(family) = family else { return self.cannot_read(now) };
         let work = family.iter().filter_map(|&pid| Some((pid, reader.work(pid)?)));
         let work = work.collect::<BTreeMap<_, _>>();
@@ -188,6 +197,20 @@ mod tests {
             fake.set(pid, 1500, 0);
         }
         assert!(fake.sample(&mut progress, start + 2 * SECOND));
+    }
+
+    #[test]
+    fn time_in_which_the_shell_was_stopped_is_no_stall() {
+        let start = Instant::now();
+        let (mut fake, mut progress) = (Fake::default(), Progress::new(start, 4 * SECOND));
+        fake.set(7, 0, 0);
+        fake.sample(&mut progress, start + SECOND);
+        fake.sample(&mut progress, start + 1000 * SECOND);
+        assert_eq!(progress.stalls_at(4 * SECOND), Some(start + 1002 * SECOND));
+        for second in 1001..=1002 {
+            fake.sample(&mut progress, start + second * SECOND);
+        }
+        assert_eq!(progress.stalls_at(4 * SECOND), Some(start + 1002 * SECOND));
     }
 
     #[test]
