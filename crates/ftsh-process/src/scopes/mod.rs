@@ -146,7 +146,7 @@ impl ScopeTree {
         process: ProcessId,
         system: &mut dyn ScopeQueries,
     ) -> Option<EndedCommand> {
-        let member = self.tree.end(process)?;
+        let member = self.tree.end(process, system)?;
         self.has_ended |= member.pid.is_some();
         self.forget_some_groups(member.scope, system);
         let heard = self.tree.emptying_above(member.scope).is_empty();

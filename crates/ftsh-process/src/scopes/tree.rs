@@ -139,14 +139,19 @@ impl Tree {
     }
 
     /// Removes a command. Other members of its group may live on.
-    pub(super) fn end(&mut self, process: ProcessId) -> Option<Member> {
+    pub(super) fn end(
+        &mut self,
+        process: ProcessId,
+        system: &mut dyn ScopeQueries,
+    ) -> Option<Member> {
         let member = self.commands.remove(&process)?;
         if let Some(pid) = member.pid {
             self.leaders.remove(&pid);
         }
         if let Some(scope) = self.scopes.get_mut(&member.scope) {
             scope.commands.remove(&process);
-            scope.groups.extend(member.pid);
+            // The number of a group without members may become that of a foreign group.
+            scope.groups.extend(member.pid.filter(|&pid| system.is_group_alive(pid)));
         }
         self.suspect(member.scope);
         Some(member)
