@@ -93,9 +93,13 @@ fn remove_ended(directory: &Path) {
         if path.extension().is_none_or(|it| it != "lock") {
             continue;
         }
-        let Ok(file) = open(&path) else { continue };
-        if let Ok(file) = FileLock::lock(file, LockKind::ExclusiveNow)
-            && HolderNote::read(&file).is_some_and(|note| note.is_gone())
+        let is_ended = |file: &File| HolderNote::read(file).is_some_and(|note| note.is_gone());
+        // A lock that a run begins to hold has no note yet.
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        if let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(&path)
+            && is_ended(&file)
+            && let Ok(file) = FileLock::lock(file, LockKind::ExclusiveNow)
+            && is_ended(&file)
             // Another run may have replaced the file since it was opened.
             && identity_of(file.metadata()) == identity_of(std::fs::symlink_metadata(&path))
         {
@@ -197,7 +201,9 @@ pub(super) fn take(
         let file = match FileLock::lock(file, LockKind::ExclusiveNow) {
             Ok(file) => file,
             Err((file, Errno::EWOULDBLOCK)) => {
-                let is_ending = HolderNote::read(&file).is_some_and(|note| note.is_gone());
+                // A run that begins has no note yet.
+                let is_ending =
+                    HolderNote::read(&file).is_some_and(|note| note.0.is_empty() || note.is_gone());
                 let timeout = if is_ending { timeout.max(ENDING_TIMEOUT) } else { timeout };
                 let left = timeout.saturating_sub(start.elapsed());
                 let owner = describe(path, &file);
