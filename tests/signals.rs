@@ -1,13 +1,17 @@
 //! Signals to the shell: all its processes are gone, then the shell ends by the signal.
 
 use std::io::Write;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::supervision::child_of;
 use crate::support::rounds::{Round, rounds};
 use crate::support::run::{Finished, Running};
+use crate::support::skipped::skipped;
+use crate::support::terminal::User;
 use crate::support::{FTSH, Ftsh, WAYS};
 
 const SIGNALS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
@@ -429,4 +433,19 @@ fn a_finally_group_sees_the_signal_that_ends_the_shell() {
         finished.killed_by(Signal::SIGTERM);
         assert_eq!(finished.read("seen"), "canceled 143 TERM\n");
     });
+}
+
+#[test]
+fn an_interrupt_from_outside_of_a_container_ends_the_run() {
+    let unshare = ["-rpf", "--mount-proc", "--kill-child"];
+    if !Command::new("unshare").args(unshare).arg("true").status().is_ok_and(|it| it.success()) {
+        return skipped("namespaces of processes");
+    }
+    let wrapper = format!("exec unshare {} \"$@\"", unshare.join(" "));
+    let mut user = User::run("/bin/sleep 60; echo late", Some(&wrapper));
+    user.awaits("the command", |user| user.foreground().starts_with("/bin/sleep"));
+    // Process 1 of the container, as for `docker kill -s INT`.
+    let pid = child_of(user.pid());
+    kill(Pid::from_raw(pid), Signal::SIGINT).expect("it lives");
+    user.sees("ended by signal SIGINT");
 }

@@ -9,8 +9,6 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
 
-use crate::supervision::child_of;
-use crate::support::skipped::skipped;
 use crate::support::terminal::{LONG, User};
 use crate::support::{FTSH, has};
 
@@ -555,19 +553,4 @@ fn an_unread_terminal_does_not_block_the_shell() {
     user.sees("try gave up after 1 attempt in ");
     let (status, seen) = user.ends_after();
     assert_eq!(status.code(), Some(0), "{seen:?}");
-}
-
-#[test]
-fn an_interrupt_from_outside_of_a_container_ends_the_run() {
-    let unshare = ["-rpf", "--mount-proc", "--kill-child"];
-    if !Command::new("unshare").args(unshare).arg("true").status().is_ok_and(|it| it.success()) {
-        return skipped("namespaces of processes");
-    }
-    let wrapper = format!("exec unshare {} \"$@\"", unshare.join(" "));
-    let mut user = User::run("/bin/sleep 60; echo late", Some(&wrapper));
-    user.awaits("the command", |user| user.foreground().starts_with("/bin/sleep"));
-    // Process 1 of the container, as for `docker kill -s INT`.
-    let pid = child_of(user.pid());
-    kill(Pid::from_raw(pid), Signal::SIGINT).expect("it lives");
-    user.sees("ended by signal SIGINT");
 }
