@@ -1,6 +1,7 @@
 //! `--cron-after`: reports of repeated failures only. Priorities of lines for systemd's journal.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -80,6 +81,15 @@ fn a_count_that_cannot_be_kept_hides_nothing() {
     assert!(finished.errors().starts_with("ftsh: script.ftsh:1: why\n"), "{}", finished.errors());
     assert_eq!(finished.read("lock.failures"), "precious\n");
     assert!(finished.read("log").contains("the file has other content"));
+    // A directory that other users can write to.
+    let run = Ftsh::script("failure why").options(["--cron-after=5", "-f", "log"]);
+    let run = run.file("locks/README", "");
+    fs::set_permissions(run.path("locks"), fs::Permissions::from_mode(0o777)).expect("a directory");
+    let finished = run.env("FTSH_LOCK_DIR", "locks").failure(1);
+    assert!(finished.errors().starts_with("ftsh: script.ftsh:1: why\n"), "{}", finished.errors());
+    let log = finished.read("log");
+    assert!(log.contains("can't count failures: can't put a lock into"), "{log}");
+    Ftsh::new().args(["--cron-after=5", "nosuch.ftsh"]).refused(&["can't read the script"]);
     Ftsh::command("true")
         .options(["--cron-after", "2"])
         .refused(&["`--cron-after` needs a script"]);

@@ -204,7 +204,7 @@ fn execute(plan: RunPlan, context: &ProcessContext) -> Result<Outcome> {
         _ => plan.script.program.script(),
     };
     if plan.action == Action::Run {
-        let telemetry = Telemetry::open(&plan, script.as_ref().ok())?;
+        let telemetry = Telemetry::open(&plan, script.as_ref().ok());
         let result = start(script, plan, programs, &telemetry);
         // A run with reports ends in another place, together with its process.
         telemetry.refuse(&result);

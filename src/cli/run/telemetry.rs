@@ -44,7 +44,7 @@ pub(crate) struct Telemetry {
 
 impl Telemetry {
     /// Prepares the reports that the plan names. Must be called while there is one thread.
-    pub(crate) fn open(plan: &RunPlan, script: Option<&Script>) -> Result<Rc<Self>> {
+    pub(crate) fn open(plan: &RunPlan, script: Option<&Script>) -> Rc<Self> {
         let program = &plan.script.program;
         let lock = match (&plan.start.lock, program) {
             (Some(lock), _) => Some(lock.clone()),
@@ -52,31 +52,33 @@ impl Telemetry {
             // `resolve` has refused others.
             _ => None,
         };
-        let failures = lock.zip(plan.telemetry.cron_after).map(|(lock, shown_from)| {
-            FailureCount::new(&lock, plan.start.lock_directory.clone(), shown_from)
-        });
         let mut this = Self {
             name: program.name(),
             pings: None,
             metrics: plan.telemetry.metrics.as_ref().zip(program.identity(script)).map(metrics),
-            failures: failures.transpose()?,
+            failures: None,
             has_secrets: !plan.machine.secrets.is_empty(),
             run: Cell::new(random().unwrap_or_default()),
             begun: Cell::new(Instant::now()),
             limit: plan.report_limit(),
             troubles: RefCell::default(),
         };
+        if let Some((lock, shown_from)) = lock.zip(plan.telemetry.cron_after) {
+            let count = FailureCount::new(&lock, plan.start.lock_directory.clone(), shown_from);
+            this.failures = count.map_err(|error| this.note("count failures", error)).ok();
+        }
         if let Some(url) = plan.telemetry.ping.clone() {
             messages::keep_copy();
             let courier = this.check("send a ping", Courier::start());
             this.pings = courier.map(|courier| Pings { url, courier });
         }
-        Ok(Rc::new(this))
+        Rc::new(this)
     }
 
-    /// True if the end of the run is reported.
+    /// True if the end of the run, or a failed report, is reported.
     pub(crate) fn is_on(&self) -> bool {
-        self.pings.is_some() || self.metrics.is_some() || self.failures.is_some()
+        let has_some = self.pings.is_some() || self.metrics.is_some() || self.failures.is_some();
+        has_some || !self.troubles.borrow().is_empty()
     }
 
     /// Returns the metrics, for the attempts and failures of the run.
