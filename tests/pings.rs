@@ -176,6 +176,25 @@ fn bodies_hold_no_secrets() {
 }
 
 #[test]
+fn secrets_of_the_first_start_stay_secret() {
+    let text = "echo telltale\ntry for 1 hour every 100 ms\n\
+                sh -c 'echo been >> been; test -e end'\nend\nfailure why";
+    let options = ["--journal=j", "--cron", "--redact", "K"];
+    let run = Ftsh::script(text).env("K", "telltale").options(options).start();
+    run.until_lines("been", 1);
+    both(&run);
+    run.until_gone("after SIGKILL");
+    let finished = run.leave();
+    fs::write(finished.directory.path().join("end"), "").expect("a file");
+    let monitor = Monitor::start();
+    let again = ["--ping", &monitor.url, "--journal=j", "--cron", "script.ftsh"];
+    let finished = Ftsh::after(finished).args(again).failure(1);
+    assert!(finished.errors().contains("\ntelltale\n"), "{}", finished.errors());
+    let report = monitor.report();
+    assert!(report.contains("why") && !report.contains("telltale"), "{report}");
+}
+
+#[test]
 fn failed_pings_change_no_status() {
     let run = |url: &str, text: &str| Ftsh::script(text).options(["--ping", url, "-f", "log"]);
     let refused = TcpListener::bind("127.0.0.1:0").expect("a port");

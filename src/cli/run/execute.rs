@@ -56,6 +56,15 @@ impl Workload {
         }
     }
 
+    /// Returns the secrets of the run.
+    pub(crate) fn secrets(&self) -> &Secrets {
+        match self {
+            Self::Run(machine) => machine.secrets(),
+            Self::Record(recording) => recording.machine().secrets(),
+            Self::Report(ended) => &ended.secrets,
+        }
+    }
+
     /// True if the script may start programs, or use files whose file systems may hang.
     pub(crate) fn needs_supervisor(&self) -> bool {
         match self {
@@ -122,16 +131,16 @@ impl RunContext {
         let (file, reporters) = (Arc::clone(&self.file), Rc::clone(&self.reporters));
         let (deadline, is_prompt) = (self.deadline, self.is_prompt);
         let pid = supervision.as_ref().map_or_else(std::process::id, Supervision::shell_pid);
-        let finish = |outcome: &Outcome, now: Time, secrets: &Secrets| {
-            reporters.borrow_mut().finish(&file, outcome, now, secrets);
+        let secrets = workload.secrets().clone();
+        let finish = |outcome: &Outcome, now: Time| {
+            reporters.borrow_mut().finish(&file, outcome, now, &secrets);
         };
         match workload {
             Workload::Report(ended) => {
-                finish(&ended.outcome, ended.elapsed, &ended.secrets);
+                finish(&ended.outcome, ended.elapsed);
                 Ok(ended.outcome)
             }
             Workload::Run(mut machine) => {
-                let secrets = machine.secrets().clone();
                 let story = is_prompt.then(Rc::default);
                 reporters.borrow_mut().start(Duration::ZERO, since_1970());
                 let mut driver = self.driver(supervision, &secrets, None, story.clone())?;
@@ -147,13 +156,12 @@ impl RunContext {
                     }
                 };
                 driver.await_cancelled();
-                finish(&outcome, now, &secrets);
+                finish(&outcome, now);
                 // The process is about to end, and takes the memory of a long script with it.
                 std::mem::forget(machine);
                 Ok(driver.flush_on_exit(outcome))
             }
             Workload::Record(recording) => {
-                let secrets = recording.machine().secrets().clone();
                 let recorded = recording.open()?;
                 reporters.borrow_mut().start(recorded.elapsed, recorded.at);
                 let kept = Some((recorded.journal.clone(), recorded.elapsed));
@@ -168,7 +176,7 @@ impl RunContext {
                     }
                 };
                 driver.await_cancelled();
-                finish(&outcome, now, &secrets);
+                finish(&outcome, now);
                 Ok(driver.flush_on_exit(outcome))
             }
         }

@@ -107,7 +107,7 @@ pub(super) fn run(
         .journal_file()
         .map(|(journal_file, _)| journal::at_end(journal_file, is_cron))
         .transpose()?;
-    telemetry.begin(reporters.run(), capture.as_mut());
+    telemetry.begin(reporters.run(), capture.as_mut(), workload.secrets());
     let capture = capture.map(Rc::new);
     if let Some(capture) = &capture {
         reporters.capture(capture);

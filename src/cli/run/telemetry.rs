@@ -20,6 +20,7 @@ use crate::cli::plan::source::ScriptSource;
 use crate::telemetry::{Courier, Metrics, Pings, TIMEOUT, Url};
 use ftsh_machine::Outcome;
 use ftsh_machine::event::CommandStatus;
+use ftsh_machine::secrets::Secrets;
 use ftsh_process::{AtEnd, OutputCapture, ScriptIdentity, random};
 use ftsh_syntax::Script;
 use ftsh_sys::os_error::plain;
@@ -31,7 +32,7 @@ pub(crate) struct Telemetry {
     pings: Option<Pings>,
     metrics: Option<Metrics>,
     failures: Option<FailureCount>,
-    /// True if output may contain secrets.
+    /// True if the options of this start name secrets.
     has_secrets: bool,
     /// Id of the run.
     run: Cell<u64>,
@@ -86,8 +87,9 @@ impl Telemetry {
         self.metrics.as_ref()
     }
 
-    /// Reports the start of a run, after all waits.
-    pub(crate) fn begin(&self, run: u64, capture: Option<&mut OutputCapture>) {
+    /// Reports the start of a run, after all waits. A resumed run may have other secrets than the
+    /// options.
+    pub(crate) fn begin(&self, run: u64, capture: Option<&mut OutputCapture>, secrets: &Secrets) {
         self.run.set(run);
         self.begun.set(Instant::now());
         if let Some(metrics) = &self.metrics {
@@ -100,7 +102,8 @@ impl Telemetry {
         let is_withheld = failures.is_some_and(FailureCount::is_withheld);
         messages::withhold(is_withheld);
         if let Some(capture) = capture {
-            capture.copy_to(messages::copy().filter(|_| !self.has_secrets), is_withheld);
+            let has_secrets = self.has_secrets || !secrets.is_empty();
+            capture.copy_to(messages::copy().filter(|_| !has_secrets), is_withheld);
         }
         if let Some(pings) = &self.pings {
             pings.start(run, &format!("ftsh: {}: ended by SIGKILL\n", self.name));
