@@ -221,6 +221,9 @@ fn failed_pings_change_no_status() {
     Ftsh::command("true")
         .options(["--ping", "localhost"])
         .refused(&["`--ping` can't be `localhost`"]);
+    Ftsh::command("true")
+        .options(["--ping", "http://user:pass@localhost/"])
+        .refused(&["only `https://` takes a user"]);
 }
 
 #[test]
@@ -241,8 +244,7 @@ fn curl_sends_to_https() {
     assert_eq!(finished.read("body"), finished.errors());
     let missing =
         Ftsh::script("echo out").env("PATH", "/nosuch").options(["--ping", url, "-f", "log"]);
-    let reason =
-        "https://user:pass@monitor.example: `curl`, which sends to https://, is not installed";
+    let reason = "https://monitor.example: `curl`, which sends to https://, is not installed";
     assert_eq!(trouble(&missing.success()), reason);
     let warned =
         Ftsh::script("echo out").env("PATH", "/nosuch").options(["-n", "--ping", url]).success();

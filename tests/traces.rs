@@ -276,10 +276,10 @@ fn wrong_words_are_refused() {
     Ftsh::new().args(["--trace", "j"]).refused(&["`--trace` needs `--otlp`"]);
     Ftsh::command("echo")
         .options(["--otlp", "ftp://here"])
-        .refused(&["`--otlp`: `ftp://here` is not the URL of a server"]);
+        .refused(&["`--otlp`: `ftp://here` is not a URL"]);
     Ftsh::command("echo").options(["--otlp", ""]).refused(&["`--otlp` lacks its value"]);
     let run = Ftsh::command("echo").env("FTSH_OTLP", "1").env("OTEL_EXPORTER_OTLP_ENDPOINT", "x");
-    run.refused(&["`--otlp`: `x` is not the URL of a server"]);
+    run.refused(&["`--otlp`: `x` is not a URL"]);
     let same = ["--otlp", "j", "--journal", "j"];
     Ftsh::command("echo").options(same).refused(&["`--journal` and `--otlp`"]);
     let run = Ftsh::command("echo a").args(["--trace", "nosuch", "--otlp", "spans"]);

@@ -138,7 +138,7 @@ fn serve(socket: &OwnedFd) {
             end.get_or_insert(until);
         }
         if let Err(why) = http::send(request, end.unwrap_or(until)) {
-            let failure = format!("{} {}: {why}", request.count, request.url.origin);
+            let failure = format!("{} {}: {why}", request.count, request.url.shown());
             let _ = send(socket.as_raw_fd(), failure.as_bytes(), NOW);
         }
         if is_ready(socket, libc::POLLRDHUP, 0) {

@@ -175,7 +175,7 @@ impl SpanSender {
                             break Ok(());
                         }
                         Some(_) if Instant::now() < until => std::thread::sleep(PAUSE),
-                        _ => break Err(format!("{} is too slow", request.url.origin)),
+                        _ => break Err(format!("{} is too slow", request.url.shown())),
                     }
                 }
             }

@@ -22,7 +22,7 @@ const AGENT: &str = concat!("User-Agent: ftsh/", env!("CARGO_PKG_VERSION"));
 /// Address of a server, with a path and a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
-    /// Scheme and server, for people.
+    /// Scheme and server, which may contain a password.
     pub origin: String,
     pub path: String,
     /// Empty, or begins with a question mark.
@@ -30,6 +30,9 @@ pub(crate) struct Url {
 }
 
 impl Url {
+    /// Text that [`parse`](Self::parse) accepts, for messages.
+    pub(crate) const FORM: &str = "a URL, like `https://host/path`; only `https://` takes a user";
+
     /// Parses a URL with the scheme `http` or `https`. Its fragment is dropped.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.split('#').next()?;
@@ -41,7 +44,8 @@ impl Url {
         let path = text.len() - server.len() + server.find(['/', '?']).unwrap_or(server.len());
         let (origin, rest) = text.split_at(path);
         let (path, query) = rest.split_at(rest.find('?').unwrap_or(rest.len()));
-        Some(Self { origin: origin.into(), path: path.into(), query: query.into() })
+        let is_fit = origin.starts_with(SECURE) || !origin.contains('@');
+        is_fit.then(|| Self { origin: origin.into(), path: path.into(), query: query.into() })
     }
 
     /// Returns the URL with a longer path and one more parameter in its query.
@@ -50,6 +54,12 @@ impl Url {
         let sign = if query.is_empty() { '?' } else { '&' };
         let path = format!("{}{path}", start.trim_end_matches('/'));
         Self { origin, path, query: format!("{query}{sign}{parameter}") }
+    }
+
+    /// Returns scheme and server for people, without a user and a password.
+    pub(crate) fn shown(&self) -> String {
+        let server = self.origin.rsplit_once('@');
+        server.map_or_else(|| self.origin.clone(), |(_, server)| format!("{SECURE}{server}"))
     }
 
     /// Returns the whole URL. It may contain a secret.
@@ -165,10 +175,14 @@ mod tests {
         assert_eq!(with("http://h").as_deref(), Some("http://h/fail?a=b"));
         assert_eq!(with("http://[::1]:80/p/?c#f").as_deref(), Some("http://[::1]:80/p/fail?c&a=b"));
         assert_eq!(with("https://u:p@h?c=1").as_deref(), Some("https://u:p@h/fail?c=1&a=b"));
+        let shown = |text| Url::parse(text).map(|url| url.shown());
+        assert_eq!(shown("https://u:p@q@h:1/x@y?c=1").as_deref(), Some("https://h:1"));
+        assert_eq!(shown("http://h/x@y").as_deref(), Some("http://h"));
         for text in
             ["", "h", "ftp://h", "http://", "http:///p", "https://?q", "http://h/ p", "http://h\n"]
         {
             assert_eq!(with(text), None, "{text:?}");
         }
+        assert_eq!(with("http://u:p@h/"), None);
     }
 }

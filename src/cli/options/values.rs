@@ -131,7 +131,7 @@ pub(crate) fn names<T>(words: Words<T>) -> Vec<&'static str> {
 
 /// Parses the address of a monitor.
 pub(crate) fn url(text: &str) -> Result<Url, BadValue> {
-    Url::parse(text).ok_or(BadValue::Wanted("a URL, like `https://host/path`"))
+    Url::parse(text).ok_or(BadValue::Wanted(Url::FORM))
 }
 
 /// Parses a number of failures.

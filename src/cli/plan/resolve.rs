@@ -202,7 +202,7 @@ impl Resolver<'_> {
         self.pass_on(OTLP, value.as_bytes());
         let variable = |name: &str| Some(self.context.get(name)?.to_string_lossy().into_owned());
         let destination = Destination::new(Path::new(&value), variable).map_err(|url| {
-            usage(Slug::OptionValue, format_args!("`--otlp`: `{url}` is not the URL of a server"))
+            usage(Slug::OptionValue, format_args!("`--otlp`: `{url}` is not {}", Url::FORM))
         })?;
         let caller = self.context.get(TRACEPARENT).map(|it| it.into_vec().into());
         Ok(destination.map(|destination| TracePlan { destination, caller }))
