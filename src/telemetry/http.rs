@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -92,20 +92,25 @@ fn left(until: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
+/// Connects to the first of the addresses that accepts. Each one gets an equal part of the time left.
+fn connect(addresses: &[SocketAddr], until: Instant) -> io::Result<TcpStream> {
+    let mut stream = Err(ErrorKind::NotFound.into());
+    for (address, remaining) in addresses.iter().zip((1..=addresses.len() as u32).rev()) {
+        stream = TcpStream::connect_timeout(address, left(until)? / remaining);
+        if stream.is_ok() {
+            break;
+        }
+    }
+    stream
+}
+
 /// Returns the status of the answer.
 fn natively(request: &Request, until: Instant) -> io::Result<u16> {
     let Request { url, headers, body, .. } = request;
     let server = &url.origin[NATIVE.len()..];
     let has_port = server.rsplit(':').next().is_some_and(|it| it.parse::<u16>().is_ok());
     let address = if has_port { server.to_owned() } else { format!("{server}:80") };
-    let mut stream = Err(ErrorKind::NotFound.into());
-    for address in address.to_socket_addrs()? {
-        stream = TcpStream::connect_timeout(&address, left(until)?);
-        if stream.is_ok() {
-            break;
-        }
-    }
-    let stream = stream?;
+    let stream = connect(&address.to_socket_addrs()?.collect::<Vec<_>>(), until)?;
     let (method, target) =
         (if body.is_empty() { "GET" } else { "POST" }, url.text().split_off(url.origin.len()));
     let slash = if target.starts_with('/') { "" } else { "/" };
@@ -167,7 +172,28 @@ fn by_curl(request: &Request, until: Instant) -> io::Result<u16> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
+    use nix::sys::socket::{Backlog, listen};
+
     use super::*;
+
+    #[test]
+    fn each_address_gets_time() {
+        let hanging = TcpListener::bind("127.0.0.1:0").expect("a port");
+        listen(&hanging, Backlog::new(0).expect("a number")).expect("a listener");
+        let hangs = hanging.local_addr().expect("an address");
+        // Fills the queue, so that further connections wait.
+        let brief = Duration::from_millis(100);
+        let connections = (0..10).map(|_| TcpStream::connect_timeout(&hangs, brief));
+        let queued: Vec<_> = connections.take_while(Result::is_ok).collect();
+        assert!(queued.len() < 10);
+        let good = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = good.local_addr().expect("an address");
+        let until = Instant::now() + Duration::from_secs(2);
+        let stream = connect(&[hangs, address], until).expect("a connection");
+        assert_eq!(stream.peer_addr().expect("an address"), address);
+    }
 
     #[test]
     fn urls_have_parts() {
