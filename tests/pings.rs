@@ -229,13 +229,15 @@ fn failed_pings_change_no_status() {
 #[test]
 fn curl_sends_to_https() {
     let curl = "cd \"$(dirname \"$0\")\"; echo \"$@\" >> argv; cat > config\n\
-                sed -n 's/^data-binary = \"@\\(.*\\)\"$/\\1/p' config | xargs -r cat > body; printf 200";
+                sed -n 's/^data-binary = \"@\\(.*\\)\"$/\\1/p' config | xargs -r cat > body; printf 200; exit 56";
     let run =
         Ftsh::script("failure \"a \\\"b\\\"\"").program("curl", &format!("#!/bin/sh\n{curl}\n"));
     let path = format!("{}:/usr/bin:/bin", run.path("").display());
     let url = "https://user:pass@monitor.example/ping";
     let finished = run.env("PATH", path).options(["--ping", url, "-f", "log"]).failure(1);
     assert_eq!(finished.read("argv"), "-q -K -\n-q -K -\n");
+    // The answer counts, whatever came after it.
+    assert!(!finished.read("log").contains("can't send"), "{}", finished.read("log"));
     let config = finished.read("config");
     assert!(
         config.contains("\nurl = \"https://user:pass@monitor.example/ping/fail?rid="),
