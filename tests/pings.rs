@@ -227,6 +227,15 @@ fn failed_pings_change_no_status() {
 }
 
 #[test]
+fn a_late_start_leaves_time_for_the_end() {
+    let monitor = Monitor::answering_after(1, 200);
+    // The shell ends while the start waits for its answer.
+    let finished = script("sleep 1", &monitor).options(["-f", "log"]).success();
+    assert!(trouble(&finished).ends_with(": no answer in time"));
+    assert_eq!(monitor.kinds(), ["start", ""]);
+}
+
+#[test]
 fn curl_sends_to_https() {
     let curl = "cd \"$(dirname \"$0\")\"; echo \"$@\" >> argv; cat > config\n\
                 sed -n 's/^data-binary = \"@\\(.*\\)\"$/\\1/p' config | xargs -r cat > body; printf 200; exit 56";

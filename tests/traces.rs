@@ -325,6 +325,8 @@ fn collector(status: u16) -> (String, JoinHandle<(String, String)>) {
         let mut body = vec![0; length.and_then(|it| it.parse().ok()).expect("a length")];
         reader.read_exact(&mut body).expect("a body");
         write!(stream, "HTTP/1.1 {status} x\r\nContent-Length: 2\r\n\r\n{{}}").expect("a client");
+        // Other clients wait for an answer.
+        std::mem::forget(listener);
         (head, String::from_utf8(body).expect("text"))
     };
     (address, std::thread::spawn(serve))
@@ -352,6 +354,19 @@ fn a_collector_gets_the_spans() {
         let spans = data["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().expect("spans");
         let rows: Vec<_> = spans.iter().map(|span| SpanRow::of(span).expect("a span")).collect();
         assert_eq!(tree(&rows).lines().count(), 2);
+    }
+}
+
+#[test]
+fn only_spans_that_were_not_sent_are_counted() {
+    for more in [&[][..], &["--ping", "http://127.0.0.1:9/"]] {
+        let (address, thread) = collector(200);
+        let run = Ftsh::script("n=0\nwhile $n < 300\ntry 1 time; n=$n + 1; end\nend");
+        let run = run.options(["--otlp", &format!("http://{address}"), "-f", "log"]);
+        let run = run.options(more).success();
+        let sent = thread.join().expect("a request").1.matches("\"spanId\"").count();
+        let expected = format!("{} spans were not sent", 601 - sent);
+        assert!(sent > 0 && run.read("log").contains(&expected), "{}", run.read("log"));
     }
 }
 

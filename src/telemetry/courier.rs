@@ -7,6 +7,7 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -20,9 +21,9 @@ use nix::unistd::Pid;
 use super::http::{self, Url};
 use ftsh_process::start_detached;
 
-/// Longest time for a request, and for all requests after the end of the shell.
+/// Longest wait for requests at the end of the shell.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
-/// [`TIMEOUT`] without the time for the report about failed requests.
+/// Longest time for a request: [`TIMEOUT`] without the time for the report about its failure.
 const LIMIT: Duration = Duration::from_millis(1900);
 /// Maximum size of a request in bytes. A socket accepts more.
 pub(crate) const MAX_REQUEST: usize = 160 * 1024;
@@ -36,7 +37,7 @@ pub(crate) struct Request {
     /// Lines of the header.
     pub headers: Vec<String>,
     pub body: String,
-    /// Number of things in the body, for messages about a failure.
+    /// Number of things in the body.
     pub count: u64,
 }
 
@@ -70,6 +71,8 @@ impl Request {
 pub(crate) struct Courier {
     socket: OwnedFd,
     pid: Pid,
+    /// Number of things that were sent to the courier and not delivered.
+    undelivered: &'static AtomicU64,
 }
 
 impl Courier {
@@ -77,44 +80,46 @@ impl Courier {
     pub(crate) fn start() -> io::Result<Self> {
         let (family, kind) = (AddressFamily::Unix, SockType::SeqPacket);
         let (ours, theirs) = socketpair(family, kind, None, SockFlag::SOCK_CLOEXEC)?;
-        let socket = ftsh_sys::move_up(ours)?;
-        let pid = start_detached(c"ftsh-courier", &[theirs.as_fd()], || serve(&theirs))?;
-        Ok(Self { socket, pid: Pid::from_raw(pid) })
+        let (socket, undelivered) = (ftsh_sys::move_up(ours)?, ftsh_sys::shared_number()?);
+        let work = || serve(&theirs, undelivered);
+        let pid = start_detached(c"ftsh-courier", &[theirs.as_fd()], work)?;
+        Ok(Self { socket, pid: Pid::from_raw(pid), undelivered })
     }
 
     /// Sends a request without blocking. Returns false if the request was dropped.
     pub(crate) fn send(&self, kind: RequestKind, request: &Request) -> bool {
         let packet = format!("{}{}", char::from(kind as u8), request.encode());
-        packet.len() <= MAX_REQUEST && send(self.socket.as_raw_fd(), packet.as_bytes(), NOW).is_ok()
+        let is_sent = packet.len() <= MAX_REQUEST
+            && send(self.socket.as_raw_fd(), packet.as_bytes(), NOW).is_ok();
+        self.undelivered.fetch_add(if is_sent { request.count } else { 0 }, Ordering::SeqCst);
+        is_sent
     }
 
-    /// Waits for the end of the courier, until a time. Returns the reasons of failures, each with the
-    /// number of things that were not delivered. No process can send more requests.
-    pub(crate) fn finish(&self, until: Instant) -> Vec<(u64, String)> {
+    /// Waits for the end of the courier, until a time. Returns the number of things that were sent to
+    /// the courier and not delivered, and the reasons. No process can send more requests.
+    pub(crate) fn finish(&self, until: Instant) -> (u64, Vec<String>) {
         let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Write);
         let mut failures = Vec::new();
         let mut bytes = vec![0; MAX_REQUEST];
         loop {
             let left = until.saturating_duration_since(Instant::now()).as_millis();
-            if !is_ready(&self.socket, libc::POLLIN, left as u16) {
-                failures.push((1, "no answer in time".into()));
+            let polled = PollFd::new(self.socket.as_fd(), PollFlags::POLLIN);
+            if poll(&mut [polled], PollTimeout::from(left as u16)) == Ok(0) {
+                failures.push("no answer in time".into());
                 let _ = kill(self.pid, Signal::SIGKILL);
                 break;
             }
-            let Some(text) = receive(&self.socket, &mut bytes) else { break };
-            let (count, reason) = text.split_once(' ').unwrap_or_default();
-            failures.push((count.parse().unwrap_or(1), reason.into()));
+            let Some(reason) = receive(&self.socket, &mut bytes) else { break };
+            failures.push(reason.into());
         }
         // The process has closed its socket, or was killed.
         let _ = waitpid(self.pid, None);
-        failures
+        let undelivered = self.undelivered.load(Ordering::SeqCst);
+        if undelivered > 0 && failures.is_empty() {
+            failures.push("the sender has ended".into());
+        }
+        (undelivered, failures)
     }
-}
-
-/// True if an event of a socket is there, or comes in time.
-fn is_ready(socket: &OwnedFd, event: i16, milliseconds: u16) -> bool {
-    let polled = PollFd::new(socket.as_fd(), PollFlags::from_bits_retain(event));
-    poll(&mut [polled], PollTimeout::from(milliseconds)) != Ok(0)
 }
 
 /// Returns the next packet. Returns none after the last one.
@@ -124,29 +129,21 @@ fn receive<'b>(socket: &OwnedFd, bytes: &'b mut [u8]) -> Option<&'b str> {
 }
 
 /// Sends requests until the end of the shell.
-fn serve(socket: &OwnedFd) {
+fn serve(socket: &OwnedFd, undelivered: &AtomicU64) {
     // Curl gets these in place of the descriptors that were closed.
     let _null = [(); 3].map(|()| OpenOptions::new().read(true).write(true).open("/dev/null"));
     // Signals to all processes of a service or a container end the shell first.
     let _ = SigSet::all().thread_block();
     let mut bytes = vec![0; MAX_REQUEST];
-    let (mut will, mut end) = (None, None);
-    // The shell lived at the time `since`.
-    let mut deliver = |request: &Request, since: Instant| {
-        let until = since + LIMIT;
-        if is_ready(socket, libc::POLLRDHUP, 0) {
-            end.get_or_insert(until);
-        }
-        if let Err(why) = http::send(request, end.unwrap_or(until)) {
-            let failure = format!("{} {}: {why}", request.count, request.url.shown());
+    let mut will = None;
+    let deliver = |request: &Request| match http::send(request, Instant::now() + LIMIT) {
+        Ok(()) => _ = undelivered.fetch_sub(request.count, Ordering::SeqCst),
+        Err(why) => {
+            let failure = format!("{}: {why}", request.url.shown());
             let _ = send(socket.as_raw_fd(), failure.as_bytes(), NOW);
-        }
-        if is_ready(socket, libc::POLLRDHUP, 0) {
-            end.get_or_insert(until);
         }
     };
     while let Some(text) = receive(socket, &mut bytes) {
-        let since = Instant::now();
         let kind = text.as_bytes()[0];
         let Some(mut request) = Request::decode(&text[1..]) else { continue };
         if kind != RequestKind::Between as u8 {
@@ -157,9 +154,9 @@ fn serve(socket: &OwnedFd) {
             };
             will = Request::decode(&body);
         }
-        deliver(&request, since);
+        deliver(&request);
     }
     if let Some(will) = will {
-        deliver(&will, Instant::now());
+        deliver(&will);
     }
 }

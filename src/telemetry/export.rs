@@ -111,8 +111,6 @@ fn of_traces(mut url: Url) -> Url {
 pub(crate) struct SpanSender {
     destination: Destination,
     courier: Option<Courier>,
-    /// Number of spans in the latest request.
-    latest: u64,
     unsent: Unsent,
 }
 
@@ -138,7 +136,7 @@ impl SpanSender {
     pub(crate) fn new(destination: Destination) -> Self {
         let needs_courier = matches!(destination.target, SpanTarget::Collector(..));
         let courier = needs_courier.then(Courier::start).and_then(Result::ok);
-        Self { destination, courier, latest: 0, unsent: Unsent::default() }
+        Self { destination, courier, unsent: Unsent::default() }
     }
 
     /// Sends spans.
@@ -166,7 +164,6 @@ impl SpanSender {
                 let json = "Content-Type: application/json".to_owned();
                 let headers = headers.iter().cloned().chain([json]).collect();
                 let (url, count) = (url.clone(), spans.len() as u64);
-                self.latest = count;
                 let (request, until) =
                     (Request { url, headers, body: data, count }, Instant::now() + TIMEOUT);
                 loop {
@@ -189,11 +186,10 @@ impl SpanSender {
     /// Waits until everything is sent, for [`TIMEOUT`] at most. Returns a line for people if spans
     /// were not sent.
     pub(crate) fn finish(mut self) -> Option<String> {
-        let until = Instant::now() + TIMEOUT;
-        for (count, reason) in self.courier.take().iter().flat_map(|it| it.finish(until)) {
-            // The courier did not answer about its latest request.
-            let is_unknown = !reason.contains("://");
-            self.unsent.add(if is_unknown { self.latest } else { count }, reason);
+        let finished = self.courier.take().map(|it| it.finish(Instant::now() + TIMEOUT));
+        let (count, reasons) = finished.unwrap_or_default();
+        if let (1.., Some(reason)) = (count, reasons.into_iter().next()) {
+            self.unsent.add(count, reason);
         }
         self.unsent.line()
     }

@@ -35,15 +35,24 @@ pub(crate) struct Monitor {
 impl Monitor {
     /// Starts a monitor that answers with this status.
     pub(crate) fn answering(status: u16) -> Self {
+        Self::answering_after(0, status)
+    }
+
+    /// Starts a monitor that leaves the first requests without an answer.
+    pub(crate) fn answering_after(silent: usize, status: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/ping", listener.local_addr().expect("an address"));
         let pings = Arc::new(Mutex::default());
         let received = Arc::clone(&pings);
         std::thread::spawn(move || {
+            let mut held = Vec::new();
             for stream in listener.incoming().flatten() {
                 // A client may be killed at any moment.
-                if let Some(ping) = receive(&stream) {
-                    lock(&received).push(ping);
+                let Some(ping) = receive(&stream) else { continue };
+                lock(&received).push(ping);
+                if held.len() < silent {
+                    held.push(stream);
+                } else {
                     let _ = write!(&stream, "HTTP/1.1 {status} x\r\nContent-Length: 0\r\n\r\n");
                 }
             }

@@ -166,7 +166,7 @@ impl Telemetry {
             }
             let path = if status == 0 { "" } else { "/fail" };
             pings.end(path, self.run.get(), &report);
-            for (_, why) in pings.courier.finish(Instant::now() + self.limit) {
+            for why in pings.courier.finish(Instant::now() + self.limit).1 {
                 self.note("send a ping", why);
             }
         }
