@@ -23,7 +23,9 @@ use ftsh_process::start_detached;
 
 /// Longest wait for requests at the end of the shell.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
-/// Longest time for a request: [`TIMEOUT`] without the time for the report about its failure.
+/// Time for a report about failed requests.
+pub(super) const REPORT_TIME: Duration = Duration::from_millis(100);
+/// Longest time for a request.
 const LIMIT: Duration = Duration::from_millis(1900);
 /// Maximum size of a request in bytes. A socket accepts more.
 pub(crate) const MAX_REQUEST: usize = 160 * 1024;

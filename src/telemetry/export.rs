@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::courier::{Courier, MAX_REQUEST, Request, RequestKind, TIMEOUT};
+use super::courier::{Courier, MAX_REQUEST, REPORT_TIME, Request, RequestKind, TIMEOUT};
 use super::http::Url;
 use super::otlp::{END_OF_DATA, pairs, start_of_data};
 use crate::log::open_to_append;
@@ -112,11 +112,13 @@ pub(crate) struct SpanSender {
     destination: Destination,
     courier: Option<Courier>,
     unsent: Unsent,
+    /// Time until which the last spans may be sent, once it is known.
+    end: Arc<OnceLock<Instant>>,
 }
 
 /// Spans that were not sent: their number, and the reason of the first ones.
 #[derive(Default)]
-struct Unsent(u64, Option<String>);
+pub(crate) struct Unsent(u64, Option<String>);
 
 impl Unsent {
     fn add(&mut self, count: u64, reason: String) {
@@ -125,7 +127,7 @@ impl Unsent {
     }
 
     /// Returns a line for people.
-    fn line(self) -> Option<String> {
+    pub(crate) fn line(self) -> Option<String> {
         let spans = if self.0 == 1 { "span was" } else { "spans were" };
         self.1.map(|reason| format!("{} {spans} not sent: {reason}", self.0))
     }
@@ -136,7 +138,7 @@ impl SpanSender {
     pub(crate) fn new(destination: Destination) -> Self {
         let needs_courier = matches!(destination.target, SpanTarget::Collector(..));
         let courier = needs_courier.then(Courier::start).and_then(Result::ok);
-        Self { destination, courier, unsent: Unsent::default() }
+        Self { destination, courier, unsent: Unsent::default(), end: Arc::default() }
     }
 
     /// Sends spans.
@@ -171,7 +173,9 @@ impl SpanSender {
                         Some(courier) if courier.send(RequestKind::Between, &request) => {
                             break Ok(());
                         }
-                        Some(_) if Instant::now() < until => std::thread::sleep(PAUSE),
+                        Some(_) if Instant::now() < self.until(until) => {
+                            std::thread::sleep(PAUSE);
+                        }
                         _ => break Err(format!("{} is too slow", request.url.shown())),
                     }
                 }
@@ -183,15 +187,21 @@ impl SpanSender {
         }
     }
 
-    /// Waits until everything is sent, for [`TIMEOUT`] at most. Returns a line for people if spans
-    /// were not sent.
-    pub(crate) fn finish(mut self) -> Option<String> {
-        let finished = self.courier.take().map(|it| it.finish(Instant::now() + TIMEOUT));
+    /// Returns a time, or the end if the end is known.
+    fn until(&self, time: Instant) -> Instant {
+        self.end.get().copied().unwrap_or(time)
+    }
+
+    /// Waits until everything is sent, up to the end, or for [`TIMEOUT`]. Returns the spans that were
+    /// not sent.
+    pub(crate) fn finish(mut self) -> Unsent {
+        let until = self.until(Instant::now() + TIMEOUT);
+        let finished = self.courier.take().map(|it| it.finish(until));
         let (count, reasons) = finished.unwrap_or_default();
         if let (1.., Some(reason)) = (count, reasons.into_iter().next()) {
             self.unsent.add(count, reason);
         }
-        self.unsent.line()
+        self.unsent
     }
 }
 
@@ -199,8 +209,9 @@ impl SpanSender {
 pub(crate) struct Exporter {
     sender: Option<SpanSender>,
     thread: Option<ExportThread>,
-    /// Maximum duration of the wait at the end.
+    /// Maximum duration of the wait at the end, and the end of the sender.
     limit: Duration,
+    end: Arc<OnceLock<Instant>>,
     /// Number of spans given to the thread.
     given: u64,
     dropped: u64,
@@ -258,14 +269,15 @@ impl SpanQueue {
 
 struct ExportThread {
     queue: Arc<SpanQueue>,
-    /// Line about spans that were not sent, at the end of the thread.
-    ended: Receiver<Option<String>>,
+    /// Spans that were not sent, at the end of the thread.
+    ended: Receiver<Unsent>,
 }
 
 impl Exporter {
     /// Creates an exporter. The thread starts with the first span, in the process that has it.
     pub(crate) fn new(sender: SpanSender, limit: Duration) -> Self {
-        Self { sender: Some(sender), thread: None, limit, given: 0, dropped: 0 }
+        let end = Arc::clone(&sender.end);
+        Self { sender: Some(sender), thread: None, limit, end, given: 0, dropped: 0 }
     }
 
     /// Hands spans to the thread. Drops spans that do not fit, as `dropped` others before.
@@ -284,12 +296,12 @@ impl Exporter {
     pub(crate) fn finish(self) -> Option<String> {
         let mut unsent = Unsent::default();
         if let Some(ExportThread { queue, ended }) = self.thread {
+            // The sender, which has the exact number, ends first.
+            let _ = self.end.set(Instant::now() + self.limit.saturating_sub(REPORT_TIME));
             queue.end();
-            match ended.recv_timeout(self.limit) {
-                Ok(line @ Some(_)) => return line,
-                Ok(None) => {}
-                Err(_) => unsent.add(self.given, "no answer in time".into()),
-            }
+            unsent = ended
+                .recv_timeout(self.limit)
+                .unwrap_or_else(|_| Unsent(self.given, Some("no answer in time".into())));
         }
         if self.dropped > 0 {
             unsent.add(self.dropped, "too many at once".into());

@@ -125,7 +125,7 @@ fn trace(journal: &Journal, in_progress: bool, plan: &RunPlan) -> Result<Outcome
     }
     let mut sender = SpanSender::new(destination);
     sender.send(&finished);
-    match sender.finish() {
+    match sender.finish().line() {
         None => Ok(Outcome::Succeeded),
         Some(unsent) => bail!("{unsent}"),
     }
