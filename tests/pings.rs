@@ -236,6 +236,20 @@ fn a_late_start_leaves_time_for_the_end() {
 }
 
 #[test]
+fn a_sender_that_has_ended_is_a_line() {
+    let monitor = Monitor::start();
+    let run =
+        script("sh -c 'echo ready > ready; until test -e end; do sleep 0.01; done'", &monitor);
+    let run = run.options(["-f", "log"]).start();
+    run.until_lines("ready", 1);
+    run.until("the start", |_| !monitor.pings().is_empty());
+    kill(children(&run)[0], Signal::SIGKILL).expect("a sender");
+    fs::write(run.directory().join("end"), "").expect("a file");
+    assert_eq!(trouble(&run.wait()), "the sender has ended");
+    assert_eq!(monitor.kinds(), ["start"]);
+}
+
+#[test]
 fn curl_sends_to_https() {
     let curl = "cd \"$(dirname \"$0\")\"; echo \"$@\" >> argv; cat > config\n\
                 sed -n 's/^data-binary = \"@\\(.*\\)\"$/\\1/p' config | xargs -r cat > body; printf 200; exit 56";
@@ -279,11 +293,16 @@ fn a_resumed_run_keeps_its_id() {
     assert_eq!(kinds.len(), 4);
 }
 
-/// The interpreter of a shell with pings. The first child sends them.
-fn interpreter(run: &Running) -> Option<Pid> {
+/// The children of a shell with pings. The first one sends them, and the second one interprets.
+fn children(run: &Running) -> Vec<Pid> {
     let pid = run.pid();
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
-    children.split_whitespace().nth(1)?.parse().ok().map(Pid::from_raw)
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.unwrap_or_default();
+    children.split_whitespace().map(|pid| Pid::from_raw(pid.parse().expect("a number"))).collect()
+}
+
+fn interpreter(run: &Running) -> Option<Pid> {
+    children(run).get(1).copied()
 }
 
 /// Kills both processes of a shell.

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::socket::{
@@ -88,11 +89,12 @@ impl Courier {
         Ok(Self { socket, pid: Pid::from_raw(pid), undelivered })
     }
 
-    /// Sends a request without blocking. Returns false if the request was dropped.
+    /// Sends a request without blocking. Returns false if the request was dropped. A courier that has
+    /// ended delivers nothing.
     pub(crate) fn send(&self, kind: RequestKind, request: &Request) -> bool {
         let packet = format!("{}{}", char::from(kind as u8), request.encode());
         let is_sent = packet.len() <= MAX_REQUEST
-            && send(self.socket.as_raw_fd(), packet.as_bytes(), NOW).is_ok();
+            && send(self.socket.as_raw_fd(), packet.as_bytes(), NOW) != Err(Errno::EAGAIN);
         self.undelivered.fetch_add(if is_sent { request.count } else { 0 }, Ordering::SeqCst);
         is_sent
     }

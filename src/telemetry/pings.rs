@@ -1,5 +1,7 @@
 //! Pings of a monitor, by the protocol of healthchecks: the start and the end of each run.
 
+use std::time::{Duration, Instant};
+
 use super::courier::{Courier, Request, RequestKind};
 use super::http::Url;
 
@@ -21,13 +23,15 @@ impl Pings {
         self.courier.send(RequestKind::First, &request);
     }
 
-    /// Reports the end of the run: a success with an empty path, `/fail`, or `/log` for no run.
-    pub(crate) fn end(&self, path: &str, run: u64, report: &str) {
+    /// Reports the end of the run: a success with an empty path, `/fail`, or `/log` for no run. Waits
+    /// up to the limit for all pings. Returns the reasons of those that failed.
+    pub(crate) fn end(&self, path: &str, run: u64, report: &str, limit: Duration) -> Vec<String> {
         let start = report.len().saturating_sub(MAX_REPORT);
         let start =
             (start..=report.len()).find(|&it| report.is_char_boundary(it)).unwrap_or_default();
         let report = if path.is_empty() { "" } else { &report[start..] };
         self.courier.send(RequestKind::Last, &self.ping(path, run, report));
+        self.courier.finish(Instant::now() + limit).1
     }
 
     fn ping(&self, path: &str, run: u64, body: &str) -> Request {

@@ -115,8 +115,7 @@ impl Telemetry {
         if let Some(pings) = &self.pings {
             let is_busy = matches!(result, Ok(Outcome::Succeeded | Outcome::Exited(BUSY)));
             let path = if is_busy { "/log" } else { "/fail" };
-            pings.end(path, self.run.get(), &refusal(result.as_ref().err()));
-            pings.courier.finish(Instant::now() + TIMEOUT);
+            pings.end(path, self.run.get(), &refusal(result.as_ref().err()), TIMEOUT);
         }
     }
 
@@ -165,8 +164,7 @@ impl Telemetry {
                 report = format!("ftsh: {}: ended with status {status}\n", self.name);
             }
             let path = if status == 0 { "" } else { "/fail" };
-            pings.end(path, self.run.get(), &report);
-            for why in pings.courier.finish(Instant::now() + self.limit).1 {
+            for why in pings.end(path, self.run.get(), &report, self.limit) {
                 self.note("send a ping", why);
             }
         }
@@ -190,8 +188,7 @@ impl Telemetry {
 pub(crate) fn refuse(url: Option<Url>, error: &Error) {
     if let Some((url, courier)) = url.zip(Courier::start().ok()) {
         let pings = Pings { url, courier };
-        pings.end("/fail", random().unwrap_or_default(), &refusal(Some(error)));
-        pings.courier.finish(Instant::now() + TIMEOUT);
+        pings.end("/fail", random().unwrap_or_default(), &refusal(Some(error)), TIMEOUT);
     }
 }
 
