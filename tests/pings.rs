@@ -277,6 +277,16 @@ fn curl_sends_to_https() {
 }
 
 #[test]
+fn curl_ends_with_the_run() {
+    let run = Ftsh::script("true").program("curl", "#!/bin/sh\nexec sleep 60\n");
+    let path = format!("{}:/usr/bin:/bin", run.path("").display());
+    let options = ["--ping", "https://monitor.example/", "-f", "log"];
+    let run = run.env("PATH", path).options(options).start();
+    run.until_gone("the end of curl");
+    assert_eq!(trouble(&run.leave()), "no answer in time");
+}
+
+#[test]
 fn a_resumed_run_keeps_its_id() {
     let monitor = Monitor::start();
     let text = "if !(.exists. been); sh -c 'echo > been; echo ready > ready; exec sleep 60'; end";

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signal::{SigSet, Signal, kill, killpg};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, Shutdown, SockFlag, SockType, recv, send, shutdown, socketpair,
 };
@@ -110,6 +110,8 @@ impl Courier {
             let polled = PollFd::new(self.socket.as_fd(), PollFlags::POLLIN);
             if poll(&mut [polled], PollTimeout::from(left as u16)) == Ok(0) {
                 failures.push("no answer in time".into());
+                // Its group contains curl, and may not exist yet.
+                let _ = killpg(self.pid, Signal::SIGKILL);
                 let _ = kill(self.pid, Signal::SIGKILL);
                 break;
             }
