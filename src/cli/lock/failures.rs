@@ -62,7 +62,28 @@ impl FailureCount {
     /// Notes a success. Returns the number of failures before, if the last one was shown.
     pub(crate) fn succeed(&self) -> io::Result<Option<u64>> {
         let Some(before) = self.before.get() else { return Ok(None) };
-        std::fs::remove_file(&self.file)?;
-        Ok(Some(before).filter(|before| *before >= self.shown_from))
+        match std::fs::remove_file(&self.file) {
+            // Another run without a lock has succeeded meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            removed => removed.map(|()| Some(before).filter(|before| *before >= self.shown_from)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_at_the_same_time_may_both_succeed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let lock = LockLocation::File(directory.path().join("lock"));
+        let counts = [(); 3].map(|()| FailureCount::new(&lock, None, 1).expect("a count"));
+        for count in &counts {
+            count.begin().expect("a file");
+        }
+        // The first run has failed.
+        let ends: Vec<_> = counts[1..].iter().map(|it| it.succeed().expect("no error")).collect();
+        assert_eq!(ends, [Some(1), None]);
     }
 }
