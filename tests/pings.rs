@@ -121,7 +121,23 @@ fn what_is_no_run_is_not_reported() {
     for options in [&["-n"][..], &["-p"], &["--preview=."]] {
         run().options(options).run().expect_code(0);
     }
-    run().options(["-n", "--splay", "soon"]).failure(2);
+    for options in [
+        &["-n"][..],
+        &["--preview=."],
+        &["--durations"],
+        &["--durations-forget"],
+        &["--storm"],
+        &["--lsp"],
+        &["--status=j"],
+        &["--replay=j"],
+        &["--timeline=j"],
+        &["--trace=j", "--otlp=o"],
+        &["--answer=127.0.0.1"],
+    ] {
+        run().options(options).options(["--splay", "soon"]).failure(2);
+    }
+    let usage = Ftsh::script("args file").arg("--help").env("FTSH_PING", &monitor.url).success();
+    assert!(usage.text().contains("file"), "{}", usage.story());
     Ftsh::new().arg("-").stdin("").options(["--storm"]).env("FTSH_PING", &monitor.url).run();
     assert_eq!(monitor.kinds(), ["log"; 0]);
 }

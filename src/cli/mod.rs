@@ -111,7 +111,8 @@ fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
         messages::hide_secrets(resolve::secrets(&flags.redact, &context)?);
         return views::channels(resolve::channels(&context));
     }
-    let refuse = |error: &_| run::refuse(resolve::ping(Some(&flags), &context), error);
+    let url = || resolve::ping(Some(&flags), &context).filter(|_| !is_previewed);
+    let refuse = |error: &_| run::refuse(url(), error);
     let mut plan = RunPlan::resolve(&flags, &context).inspect_err(refuse)?;
     if is_previewed {
         plan.telemetry = TelemetryPlan::default();

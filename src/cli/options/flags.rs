@@ -265,7 +265,7 @@ impl Flags {
     }
 
     /// True for one end of a call between a job and a head.
-    fn calls(&self) -> bool {
+    pub(crate) fn calls(&self) -> bool {
         self.answer.is_some() || self.call_home.is_some()
     }
 

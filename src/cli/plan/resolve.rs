@@ -521,11 +521,16 @@ pub(crate) fn secrets(typed: &[OsString], context: &ProcessContext) -> Result<Se
     Ok(secrets)
 }
 
-/// Returns the address of a monitor, if it can be read, whatever else is wrong with the options.
+/// Returns the address of a monitor of the run that options request, if it can be read, whatever else
+/// is wrong with the options.
 pub(crate) fn ping(flags: Option<&Flags>, context: &ProcessContext) -> Option<Url> {
-    if flags.is_some_and(|flags| flags.check || flags.print) {
-        return None;
-    }
+    let is_run = |flags: &Flags| {
+        let mut resolver = Resolver { flags, context, child_env: Vec::new() };
+        let is_prompt = matches!(resolver.program(), Ok((ScriptSource::Prompt, _)));
+        let is_other = flags.storm || flags.calls() || is_prompt;
+        !is_other && matches!(resolver.action(), Ok(Action::Run))
+    };
+    flags.is_none_or(is_run).then_some(())?;
     let typed = flags.and_then(|flags| flags.ping.clone());
     Url::parse(&typed.or_else(|| context.get("FTSH_PING"))?.to_string_lossy())
 }

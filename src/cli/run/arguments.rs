@@ -8,8 +8,8 @@ use ftsh_machine::Outcome;
 use ftsh_machine::arguments::{self, Refusal};
 use ftsh_syntax::Script;
 
-/// Returns the outcome of a script that does not run: `--help` prints its usage text, and wrong
-/// arguments print the mistake and the usage line.
+/// Returns the outcome of a script that does not run: `--help` prints its usage text and exits with a
+/// status, and wrong arguments print the mistake and the usage line.
 ///
 /// `arguments` begin with `$0`.
 pub(crate) fn refuse(script: &Script, arguments: &[BString]) -> Option<Outcome> {
@@ -18,7 +18,7 @@ pub(crate) fn refuse(script: &Script, arguments: &[BString]) -> Option<Outcome> 
     let refusal = arguments::check(declaration, rest).err()?;
     let name = path.rsplit_str("/").next().unwrap_or_default().to_str_lossy();
     Some(match refusal {
-        Refusal::Help => print_text(&declaration.help(&name)),
+        Refusal::Help => Outcome::Exited(print_text(&declaration.help(&name)).exit_code()),
         Refusal::Misuse(mistake) => {
             let mistake = one_line(&format!("{name}: {mistake}"));
             report(&format!("{mistake}\n{}\n", declaration.usage(&name)));

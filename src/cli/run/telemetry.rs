@@ -113,8 +113,12 @@ impl Telemetry {
     /// Reports that nothing was run.
     pub(crate) fn refuse(&self, result: &Result<Outcome>) {
         if let Some(pings) = &self.pings {
-            let is_busy = matches!(result, Ok(Outcome::Succeeded | Outcome::Exited(BUSY)));
-            let path = if is_busy { "/log" } else { "/fail" };
+            let path = match result {
+                // The usage text of the script.
+                Ok(Outcome::Exited(0)) => return,
+                Ok(Outcome::Succeeded | Outcome::Exited(BUSY)) => "/log",
+                _ => "/fail",
+            };
             pings.end(path, self.run.get(), &refusal(result.as_ref().err()), TIMEOUT);
         }
     }
