@@ -371,6 +371,19 @@ fn only_spans_that_were_not_sent_are_counted() {
 }
 
 #[test]
+fn the_end_of_a_supervisor_during_the_last_report_shows_the_output() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", silent.local_addr().expect("an address"));
+    let run = Ftsh::command("echo out; exit 0").options(["--cron", "--otlp", &url]).start();
+    let client = silent.accept().expect("the request at the end").0;
+    kill(run.pid(), Signal::SIGKILL).expect("a supervisor");
+    run.until_gone("after SIGKILL");
+    drop(client);
+    let errors = run.leave().errors();
+    assert!(errors.starts_with("ftsh: -c: ended by SIGKILL; it printed:\nout\n"), "{errors}");
+}
+
+#[test]
 fn a_collector_that_refuses_is_one_line() {
     let (address, thread) = collector(503);
     let run = Ftsh::command("sh -c 'exit 0'").options(["--otlp", &format!("http://{address}/")]);

@@ -123,6 +123,10 @@ impl Interactive for ProcessDriver {
     fn flush_on_exit(&mut self, mut outcome: Outcome) -> Outcome {
         // A signal during the last step takes precedence over the script's outcome.
         self.take_signals();
+        // Reports about the run take time, in which no event is handled.
+        if self.supervision.as_ref().is_some_and(|it| !sys::is_parent(it.supervisor())) {
+            self.die_at_once();
+        }
         if !matches!(outcome, Outcome::Interrupted(_))
             && let Some(Event::Interrupted(signal)) =
                 self.reactor.events().iter().find(|event| matches!(event, Event::Interrupted(_)))
