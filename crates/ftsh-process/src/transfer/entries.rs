@@ -143,7 +143,8 @@ fn stays_within(path: &BString, target: &BString) -> bool {
     })
 }
 
-/// True if a list from another machine has all the names, and cannot lead out of the directory.
+/// True if a list from another machine has all the names, each before its contents, cannot lead out of
+/// the directory, and sets no set-user-ID bit.
 pub(super) fn is_valid(entries: &[FileEntry], names: &[BString]) -> bool {
     let mut directories = BTreeSet::new();
     let mut missing: BTreeSet<_> = names.iter().collect();
@@ -151,12 +152,18 @@ pub(super) fn is_valid(entries: &[FileEntry], names: &[BString]) -> bool {
     entries.iter().all(|entry| {
         let (parent, name) = entry.path.rsplit_once_str("/").unwrap_or((b"", &entry.path));
         let is_name = !matches!(name, b"" | b"." | b"..") && !name.contains(&0);
-        let has_place = missing.remove(&entry.path) || directories.contains(parent);
+        let is_named = missing.remove(&entry.path);
+        if is_named {
+            // The contents of a directory follow before the next name.
+            directories.clear();
+        }
+        let has_place = is_named || directories.contains(parent);
         let stays = match &entry.kind {
             EntryKind::Directory => directories.insert(entry.path.as_slice()),
             EntryKind::Link(target) => stays_within(&entry.path, target),
             EntryKind::File(..) => true,
         };
-        is_name && has_place && stays && paths.insert(&entry.path)
+        let is_plain = entry.mode & !0o777 == 0;
+        is_name && has_place && stays && is_plain && paths.insert(&entry.path)
     }) && missing.is_empty()
 }

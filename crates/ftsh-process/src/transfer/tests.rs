@@ -347,7 +347,16 @@ fn a_list_of_another_machine_cannot_lead_out() {
         (b"/etc/x", file(), false),
     ] {
         let mut entries = good();
-        entries.push(entry(path, kind.clone()));
+        let at = if path.starts_with(b"a/") { 1 } else { 2 };
+        entries.insert(at, entry(path, kind.clone()));
         assert_eq!(is_valid(&entries, &names), expected, "{path:?} {kind:?}");
+    }
+    let mut entries = good();
+    entries.push(entry(b"a/x", file()));
+    assert!(!is_valid(&entries, &names), "a content behind another name");
+    for mode in [0o4755, 0o2755, 0o1777, 0o100_644] {
+        let mut entries = good();
+        entries[1].mode = mode;
+        assert!(!is_valid(&entries, &names), "{mode:o}");
     }
 }
