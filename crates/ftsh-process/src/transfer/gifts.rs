@@ -15,10 +15,13 @@ use super::building::build;
 use super::content::{Broken, DigestKey, copy};
 use super::entries::{EntryKind, FileEntry, failed, is_valid};
 use super::sending::TransferError;
-use crate::cleanup::{Note, Registry};
+use crate::cleanup::{Note, Registry, hidden_name};
 
 /// Files that a branch gives. Dropping the value removes the files that are not in their places.
-pub struct Gifts(Vec<Gift>);
+pub struct Gifts {
+    gifts: Vec<Gift>,
+    registry: Arc<Registry>,
+}
 
 struct Gift {
     name: BString,
@@ -63,17 +66,33 @@ impl Gift {
                 fs::set_permissions(place, Permissions::from_mode(mode))?;
                 // The hidden directory then holds the old directory.
                 if renameat_with(CWD, &new, CWD, place, RenameFlags::EXCHANGE).is_err() {
-                    let hidden = self.hidden.path().join("old");
-                    fs::rename(place, &hidden)?;
-                    fs::rename(&new, place).inspect_err(|_| {
-                        let _ = fs::rename(&hidden, place);
-                    })?;
+                    let old = self.hidden.path().join("old");
+                    replace(&new, place, &old, |from, to| fs::rename(from, to))?;
                 }
             }
             Err(_) => fs::rename(&new, place)?,
         }
         fs::set_permissions(place, Permissions::from_mode(mode))
     }
+}
+
+/// Replaces a directory where the file system cannot exchange two entries, as NFS, and moves the old
+/// directory to `old`. Between the steps, the old directory has a hidden name that no note covers:
+/// a cleanup after a kill must not remove both directories.
+pub(super) fn replace(
+    new: &Path,
+    place: &Path,
+    old: &Path,
+    rename: impl Fn(&Path, &Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let aside = place.with_file_name(hidden_name()? + "-old");
+    rename(place, &aside)?;
+    rename(new, place).inspect_err(|_| {
+        let _ = rename(&aside, place);
+    })?;
+    // The new directory is in its place, so an error here must not fail the branch.
+    let _ = rename(&aside, old);
+    Ok(())
 }
 
 impl Gifts {
@@ -133,17 +152,18 @@ impl Gifts {
             })?;
             gifts.push(gift);
         }
-        Ok(Self(gifts))
+        Ok(Self { gifts, registry: registry.clone() })
     }
 
     /// Moves the files to their places, each by one step. Returns a message about a file that stays
     /// hidden. Moves nothing if a place has an entry of another kind.
     pub fn place(self) -> Result<(), String> {
         let each = |step: fn(&Gift) -> io::Result<()>| {
-            self.0
-                .iter()
-                .try_for_each(|gift| step(gift).map_err(|error| failed("give", &gift.name, &error)))
+            let mut gifts = self.gifts.iter();
+            gifts.try_for_each(|gift| step(gift).map_err(|it| failed("give", &gift.name, &it)))
         };
+        // The end of the shell must not remove what moves.
+        let _busy = self.registry.begin().ok_or("the shell has ended")?;
         each(Gift::check)?;
         each(Gift::place)
     }

@@ -1,5 +1,6 @@
+use std::cell::Cell;
 use std::fs::{self, File, Permissions};
-use std::io::{Cursor, Write};
+use std::io::{Cursor, ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
@@ -12,6 +13,7 @@ use tempfile::{TempDir, tempdir};
 
 use super::content::ContentDigest;
 use super::entries::{EntryKind, is_valid};
+use super::gifts::replace;
 use super::*;
 use crate::cleanup::Registry;
 use ftsh_sys::{FileLock, LockKind};
@@ -187,6 +189,9 @@ fn given_files_replace_those_here_completely() {
     assert_eq!(entries(here.path(), &names), outgoing.entries);
     assert_eq!(fs::read_dir(here.path()).expect("a directory").count(), 2);
     assert_eq!(notes(), Some(0));
+    let gifts = receive(&contents).expect("files");
+    registry.close();
+    assert_eq!(gifts.place(), Err("the shell has ended".into()));
 }
 
 /// Sends the files of a node to their places in another directory.
@@ -257,6 +262,33 @@ fn only_a_directory_replaces_a_directory() {
         }
         write(&here.join("first"), b"old");
     }
+}
+
+#[test]
+fn a_replaced_directory_is_somewhere_after_each_step() {
+    let replaced = |fails: fn(usize) -> bool| {
+        let here = tempdir().expect("a directory");
+        let at = |name: &str| here.path().join(name);
+        write(&at("place/old"), b"");
+        write(&at("hidden/new/new"), b"");
+        let count = Cell::new(0);
+        let rename = |from: &Path, to: &Path| {
+            count.set(count.get() + 1);
+            if fails(count.get()) { Err(ErrorKind::Other.into()) } else { fs::rename(from, to) }
+        };
+        let is_done = replace(&at("hidden/new"), &at("place"), &at("hidden/old"), rename).is_ok();
+        let all = here.path().read_dir().expect("a directory").flatten();
+        let aside = all.filter(|it| it.file_name().to_string_lossy().starts_with(".ftsh-"));
+        let is_aside = aside.into_iter().any(|it| it.path().join("old").exists());
+        let is_new = at("place/new").exists() && !at("place/old").exists();
+        let is_old = at("place/old").exists() && at("hidden/new/new").exists();
+        (is_done, is_new, is_old, at("hidden/old/old").exists(), is_aside)
+    };
+    assert_eq!(replaced(|_| false), (true, true, false, true, false));
+    assert_eq!(replaced(|step| step == 2), (false, false, true, false, false));
+    // As after a kill, nothing is put back.
+    assert_eq!(replaced(|step| step >= 2), (false, false, false, false, true));
+    assert_eq!(replaced(|step| step == 3), (true, true, false, false, true));
 }
 
 #[test]
