@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
-use nix::unistd::geteuid;
+use nix::unistd::{geteuid, gethostname};
 
 use super::building::build;
 use super::content::{Broken, ContentDigest, DigestKey, copy};
@@ -17,8 +17,6 @@ use super::entries::{EntryKind, FileEntry, failed, is_valid};
 use crate::cleanup::scratch_place;
 use ftsh_sys::{self as sys, FileLock, LockKind};
 
-/// Prefix of the names of stores.
-const PREFIX: &str = "ftsh-files-";
 /// File in a store that the process locks which removes the store.
 const KEEPER: &str = "keeper";
 /// Length of a content that only one branch receives at a time. Others wait for the content.
@@ -37,11 +35,13 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// Opens the store of a run, and removes stores that no process holds or keeps. The name is unique.
+    /// Opens the store of a run, and removes stores of this node that no process holds or keeps. The
+    /// name is unique.
     pub fn open(name: &str, key: DigestKey) -> io::Result<Self> {
         let place = std::path::absolute(scratch_place())?;
+        let prefix = prefix(&gethostname()?.to_string_lossy());
         for entry in place.read_dir()?.flatten() {
-            if entry.file_name().as_bytes().starts_with(PREFIX.as_bytes())
+            if entry.file_name().as_bytes().starts_with(prefix.as_bytes())
                 && let Ok(lock) = lock(&entry.path(), LockKind::ExclusiveNow)
                 && !has_keeper(&entry.path())
             {
@@ -50,7 +50,7 @@ impl FileStore {
                 drop(lock);
             }
         }
-        let path = place.join(format!("{PREFIX}{name}"));
+        let path = place.join(format!("{prefix}{name}"));
         loop {
             match DirBuilder::new().mode(0o700).create(&path) {
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
@@ -94,6 +94,13 @@ impl FileStore {
     fn content(&self, digest: ContentDigest) -> PathBuf {
         self.path.join(format!("{:032x}", u128::from_be_bytes(digest.0)))
     }
+}
+
+/// Returns the prefix of the names of a node's stores. Nodes may share the directory of the stores on a
+/// file system whose locks do not reach other nodes.
+pub(super) fn prefix(host: &str) -> String {
+    let is_safe = |it: char| it.is_ascii_alphanumeric() || it == '.';
+    format!("ftsh-files-{}-", host.replace(|it| !is_safe(it), "_"))
 }
 
 /// Locks a directory of this user that is still at its path.

@@ -9,13 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bstr::BString;
+use nix::unistd::gethostname;
 use tempfile::{TempDir, tempdir};
 
 use super::content::ContentDigest;
 use super::entries::{EntryKind, is_valid};
 use super::gifts::replace;
+use super::store::prefix;
 use super::*;
-use crate::cleanup::Registry;
+use crate::cleanup::{Registry, scratch_place};
 use ftsh_sys::{FileLock, LockKind};
 
 const KEY: DigestKey = [7; 16];
@@ -154,6 +156,28 @@ fn a_store_with_a_keeper_stays_between_its_branches() {
     drop(keeper);
     open_another();
     assert!(!place.exists(), "the store stayed");
+}
+
+/// Other nodes may share the file system, and their locks may not reach this one.
+#[test]
+fn a_store_of_another_node_stays() {
+    let name = format!("{:016x}", ftsh_sys::random().expect("a number"));
+    let place = scratch_place();
+    let own = prefix(&gethostname().expect("a name").to_string_lossy());
+    let longer = own.strip_suffix("-").expect("a prefix").to_owned() + "0-";
+    let others = [prefix("another"), longer].map(|it| place.join(it + &name));
+    let stale = place.join(format!("{own}{name}0"));
+    for path in others.iter().chain([&stale]) {
+        fs::create_dir(path).expect("a directory");
+    }
+    let store = FileStore::open(&name, KEY).expect("a store");
+    let stay = others.each_ref().map(|it| it.exists());
+    for path in &others {
+        let _ = fs::remove_dir(path);
+    }
+    assert_eq!((stay, stale.exists()), ([true, true], false));
+    let branch = store.create_directory().expect("a directory");
+    store.leave(&branch, false).expect("a store that goes");
 }
 
 #[test]
