@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
+use nix::errno::Errno;
 use nix::unistd::{geteuid, gethostname};
 
 use super::building::build;
@@ -182,16 +183,17 @@ impl<'a> IncomingFiles<'a> {
                             continue;
                         }
                         Ok(lock) => self.locks.insert(digest, lock),
-                        Err(_) => {
+                        Err((_, Errno::EWOULDBLOCK)) => {
                             busy.get_or_insert(part);
                             continue;
                         }
+                        Err((_, errno)) => return Err(errno.into()),
                     };
                 }
                 wanted.push(index as u32);
             }
             let Some(busy) = busy.filter(|_| wanted.is_empty()) else { return Ok(wanted) };
-            let _ = FileLock::lock(open_part(&busy)?, LockKind::Exclusive);
+            FileLock::lock(open_part(&busy)?, LockKind::Exclusive).map_err(|(_, errno)| errno)?;
         }
     }
 
