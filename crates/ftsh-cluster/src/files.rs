@@ -167,9 +167,11 @@ impl TransferTask {
                 self.report(TransferProgress::Arrived);
                 if let Ok(FileOrder::Place) = self.orders.recv() {
                     let placed = gifts.place();
+                    // Before the removal of replaced directories, which may take long.
                     self.report(
                         placed.map_or_else(TransferProgress::Failed, |()| TransferProgress::Placed),
                     );
+                    drop(gifts);
                 }
             }
             Err(error) => {

@@ -17,7 +17,8 @@ use super::entries::{EntryKind, FileEntry, failed, is_valid};
 use super::sending::TransferError;
 use crate::cleanup::{Note, Registry, hidden_name};
 
-/// Files that a branch gives. Dropping the value removes the files that are not in their places.
+/// Files that a branch gives. Dropping the value removes the files that are not in their places, and
+/// the replaced directories, which may take long.
 pub struct Gifts {
     gifts: Vec<Gift>,
     registry: Arc<Registry>,
@@ -157,7 +158,7 @@ impl Gifts {
 
     /// Moves the files to their places, each by one step. Returns a message about a file that stays
     /// hidden. Moves nothing if a place has an entry of another kind.
-    pub fn place(self) -> Result<(), String> {
+    pub fn place(&self) -> Result<(), String> {
         let each = |step: fn(&Gift) -> io::Result<()>| {
             let mut gifts = self.gifts.iter();
             gifts.try_for_each(|gift| step(gift).map_err(|it| failed("give", &gift.name, &it)))

@@ -209,7 +209,10 @@ fn given_files_replace_those_here_completely() {
     assert_eq!(notes(), Some(2));
     drop(gifts);
     assert!(here.path().join("lib/old").exists() && !here.path().join("sub").exists());
-    receive(&contents).expect("files").place().expect("their places");
+    let gifts = receive(&contents).expect("files");
+    gifts.place().expect("their places");
+    assert!(notes() > Some(0), "the old directory is removed before the report");
+    drop(gifts);
     assert_eq!(entries(here.path(), &names), outgoing.entries);
     assert_eq!(fs::read_dir(here.path()).expect("a directory").count(), 2);
     assert_eq!(notes(), Some(0));
