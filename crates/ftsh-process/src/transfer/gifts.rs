@@ -63,12 +63,19 @@ impl Gift {
         fs::set_permissions(&new, Permissions::from_mode(0o700))?;
         match place.symlink_metadata() {
             Ok(old) => {
-                let mode = old.permissions().mode() | 0o700;
-                fs::set_permissions(place, Permissions::from_mode(mode))?;
+                let old = old.permissions();
+                let opened = Permissions::from_mode(old.mode() | 0o700);
+                if opened != old {
+                    // Only the owner may do this, and the move may still be possible.
+                    let _ = fs::set_permissions(place, opened);
+                }
                 // The hidden directory then holds the old directory.
                 if renameat_with(CWD, &new, CWD, place, RenameFlags::EXCHANGE).is_err() {
-                    let old = self.hidden.path().join("old");
-                    replace(&new, place, &old, |from, to| fs::rename(from, to))?;
+                    let hidden = self.hidden.path().join("old");
+                    let moved = replace(&new, place, &hidden, |from, to| fs::rename(from, to));
+                    moved.inspect_err(|_| {
+                        let _ = fs::set_permissions(place, old);
+                    })?;
                 }
             }
             Err(_) => fs::rename(&new, place)?,

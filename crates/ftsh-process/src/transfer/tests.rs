@@ -2,14 +2,14 @@ use std::cell::Cell;
 use std::fs::{self, File, Permissions};
 use std::io::{Cursor, ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bstr::BString;
-use nix::unistd::gethostname;
+use nix::unistd::{Uid, geteuid, gethostname, setfsuid};
 use tempfile::{TempDir, tempdir};
 
 use super::content::ContentDigest;
@@ -221,8 +221,8 @@ fn given_files_replace_those_here_completely() {
     assert_eq!(gifts.place(), Err("the shell has ended".into()));
 }
 
-/// Sends the files of a node to their places in another directory.
-fn give(node: &Path, here: &Path, names: &[BString]) -> Result<(), String> {
+/// Receives the files of a node for their places in another directory.
+fn gifts(node: &Path, here: &Path, names: &[BString]) -> Gifts {
     let digests = Digests::new(KEY);
     let outgoing = Outgoing::list(node, names, "give", &digests).expect("files");
     let mut contents = Vec::new();
@@ -231,9 +231,43 @@ fn give(node: &Path, here: &Path, names: &[BString]) -> Result<(), String> {
     }
     let registry = Arc::new(Registry::new(None));
     let mut from = Cursor::new(contents);
-    Gifts::receive_in(&registry, here, names, &outgoing.entries, &KEY, &mut from)
-        .expect("files")
-        .place()
+    Gifts::receive_in(&registry, here, names, &outgoing.entries, &KEY, &mut from).expect("files")
+}
+
+#[test]
+fn a_directory_of_another_user_moves_and_a_failed_move_leaves_the_mode() {
+    let (node, here, names) = (tempdir().expect("one"), tempdir().expect("other"), names(&["lib"]));
+    write(&node.path().join("lib/new"), b"new");
+    let sub = here.path().join("sub");
+    let lib = sub.join("lib");
+    write(&lib.join("old"), b"old");
+    let set = |place: &Path, mode| {
+        fs::set_permissions(place, Permissions::from_mode(mode)).expect("a mode");
+    };
+    set(&lib, 0o777);
+    let user = Uid::from_raw(65534);
+    if geteuid().is_root() {
+        for place in [node.path(), here.path()] {
+            set(place, 0o755);
+        }
+        chown(&sub, Some(user.as_raw()), None).expect("another owner");
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            if geteuid().is_root() {
+                // This thread alone loses the rights of root on files.
+                setfsuid(user);
+            }
+            gifts(node.path(), &sub, &names).place().expect("its place");
+            assert!(lib.join("new").exists());
+            set(&lib, 0o500);
+            let gifts = gifts(node.path(), &sub, &names);
+            set(&sub, 0o555);
+            gifts.place().expect_err("the directory cannot be written");
+            assert_eq!(lib.metadata().expect("a directory").mode() & 0o777, 0o500);
+            set(&sub, 0o755);
+        });
+    });
 }
 
 #[test]
@@ -268,7 +302,7 @@ fn only_a_directory_replaces_a_directory() {
         ("directory", "a directory", None),
     ] {
         put(name, old);
-        let given = give(node, here, &names(&["first", name]));
+        let given = gifts(node, here, &names(&["first", name])).place();
         let expected =
             refused.map_or(Ok(()), |why| Err(format!("the branch cannot give `{name}`: {why}")));
         assert_eq!(given, expected, "{name} for {old}");
