@@ -26,6 +26,11 @@ const FULL: &str = "#!/bin/sh\nfor word; do host=$line line=$word; done\n\
      exec unshare -Urm sh -c 'mount -t tmpfs -o size=64k none \"$TMPDIR\" || exit\n\
          head -c 1M /dev/zero > \"$TMPDIR/fill\" 2> /dev/null; exec sh -c \"$0\"' \"$line\"\n";
 
+/// Plays `ssh` whose first connection to end stays open until a file `go` is there.
+const HOLD: &str = "#!/bin/sh\nfor word; do line=$word; done\n\
+     unset FTSH_SCOPE FTSH_DEADLINE FTSH_KILL_TIMEOUT FTSH_ON\n\
+     sh -c \"$line\"\nif mkdir ended; then until [ -e go ]; do sleep 0.05; done; fi\n";
+
 fn script(text: &str) -> Ftsh {
     let run = with_ssh(Ftsh::script(text)).options(["--lease", "1s", "-t", "2"]);
     let place = run.path("tmp");
@@ -142,6 +147,25 @@ fn a_signal_to_the_head_leaves_no_file() {
     run.signal(nix::sys::signal::Signal::SIGTERM);
     let run = run.wait();
     assert!(!at(&run, "out.a").exists());
+    nothing_hidden(&run);
+}
+
+#[test]
+fn a_branch_canceled_after_its_record_changes_nothing() {
+    let run = script(
+        "forall x in a b on ssh \"h*2\" gives out.$x\nsh -c 'echo new > out.$0; [ $0 = a ] && exit\n\
+         until [ -e \"$HERE/ended\" ]; do sleep 0.05; done; exit 7' $x\nend",
+    )
+    .program("bin/ssh", HOLD)
+    .file("out.a", "old\n")
+    .options(["-l", "20"]);
+    let here = run.path("");
+    let run = run.env("HERE", here).start();
+    run.until("the failure", |run| run.errors().contains("exited with 7"));
+    fs::write(run.directory().join("go"), "").expect("a file");
+    let run = run.wait();
+    run.expect_code(7);
+    assert_eq!(run.read("out.a"), "old\n", "{}", run.errors());
     nothing_hidden(&run);
 }
 

@@ -50,7 +50,14 @@ impl ClusterDriver {
                     }
                 }
                 HeadOutput::Send(files) => it.order(FileOrder::Send(files)),
-                HeadOutput::Place => it.order(FileOrder::Place),
+                HeadOutput::Place if it.awaited == AwaitedEvent::End => {
+                    it.order(FileOrder::Place);
+                }
+                HeadOutput::Place => {
+                    // The record of a canceled branch may have arrived before the end of its scope.
+                    let why = "it isn't wanted any more".into();
+                    it.head.on_progress(inner.now(), TransferProgress::Failed(why));
+                }
                 HeadOutput::Placed(node) => {
                     // The thread has another end of the node's standard input.
                     it.close_transfer(inner);

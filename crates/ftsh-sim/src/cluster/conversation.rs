@@ -287,6 +287,10 @@ impl SimulatedCluster {
                     job.gifts = Some(Vec::new());
                     job.receive(now, FromNode::Bytes(Stream::Output, first));
                 }
+                HeadOutput::Place if job.awaited != ExpectedEvent::End => {
+                    let why = "it isn't wanted any more".into();
+                    job.head.on_progress(now, TransferProgress::Failed(why));
+                }
                 HeadOutput::Place => {
                     if let Some(attempt) = job.starts[0].attempt.map(|it| &mut self.attempts[it]) {
                         attempt.placed = true;
