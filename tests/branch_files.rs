@@ -14,6 +14,11 @@ const CUT: &str = "#!/bin/sh\nfor word; do line=$word; done\n\
      unset FTSH_SCOPE FTSH_DEADLINE FTSH_KILL_TIMEOUT FTSH_ON\n\
      if mkdir cut 2>/dev/null; then sh -c \"$line\" | stdbuf -o0 head -c 300000\n\
      else exec sh -c \"$line\"; fi\n";
+/// Plays `ssh` whose first connection breaks in the middle of the files for the node.
+const CUT_IN: &str = "#!/bin/sh\nfor word; do line=$word; done\n\
+     unset FTSH_SCOPE FTSH_DEADLINE FTSH_KILL_TIMEOUT FTSH_ON\n\
+     if mkdir cut 2>/dev/null; then stdbuf -o0 head -c 1000000 | sh -c \"$line\"\n\
+     else exec sh -c \"$line\"; fi\n";
 /// Plays `ssh`, and keeps what the node receives in `sent.*`.
 const COUNT: &str = "#!/bin/sh\nfor word; do line=$word; done\n\
      unset FTSH_SCOPE FTSH_DEADLINE FTSH_KILL_TIMEOUT FTSH_ON\n\
@@ -115,6 +120,14 @@ fn a_cut_while_files_come_loses_the_branch() {
     let run = script(text).program("bin/ssh", CUT).options(["-l", "10"]).success();
     run.expect_stderr("is unknown: its files did not arrive whole");
     assert_eq!(run.read("out.a").lines().count(), 200_000);
+    nothing_hidden(&run);
+}
+
+#[test]
+fn a_branch_that_does_not_begin_leaves_no_directory() {
+    let text = "forall x in a on ssh h takes large\nsh -c 'echo ../branch-*'\nend";
+    let run = script(text).program("bin/ssh", CUT_IN).file("large", vec![b'x'; 3 << 20]).success();
+    assert_eq!(run.text().matches("../branch-").count(), 1, "{}", run.text());
     nothing_hidden(&run);
 }
 

@@ -17,7 +17,7 @@ use ftsh_process::{
 use ftsh_remote::{Branch, Frames, ToHead, ToNode, frame};
 use ftsh_sys::os_error::plain;
 
-/// Files of a branch.
+/// Files of a branch. Dropping the value removes them.
 pub(super) struct NodeFiles {
     store: FileStore,
     directory: PathBuf,
@@ -49,13 +49,15 @@ impl NodeFiles {
         let id = &branch.store;
         let store = FileStore::open(&id.name, id.key).map_err(place)?;
         start_detached(c"ftsh-files", &[], store.keeper(id.linger)).map_err(place)?;
-        let directory = store.create_directory().map_err(place)?;
+        let (directory, digests) = (store.create_directory().map_err(place)?, Digests::new(id.key));
+        let (gives, lingers) = (files.gives, !id.linger.is_zero());
+        let own = Self { store, directory, gives, digests, lingers };
         if !files.takes.is_empty() {
             let broken = |error: anyhow::Error| NoFiles::Refused(error.to_string());
             let mut lists = Frames::<Vec<FileEntry>>::default();
             lists.push(&std::mem::take(frames).into_rest());
             let list = receive(&mut lists).map_err(broken)?.ok_or(NoFiles::HeadGone)?;
-            let incoming = IncomingFiles::new(&store, list, &files.takes);
+            let incoming = IncomingFiles::new(&own.store, list, &files.takes);
             let mut incoming =
                 incoming.ok_or_else(|| NoFiles::Refused("the list of files is broken".into()))?;
             let mut input = Cursor::new(lists.into_rest()).chain(Input);
@@ -69,11 +71,10 @@ impl NodeFiles {
                     incoming.receive(index, &mut input).map_err(NoFiles::Refused)?;
                 }
             }
-            incoming.build(&directory, &files.takes).map_err(place)?;
+            incoming.build(&own.directory, &files.takes).map_err(place)?;
         }
-        branch.packed.directory = directory.clone().into_os_string().into_vec().into();
-        let (gives, lingers) = (files.gives, !id.linger.is_zero());
-        Ok(Some(Self { store, directory, gives, digests: Digests::new(id.key), lingers }))
+        branch.packed.directory = own.directory.clone().into_os_string().into_vec().into();
+        Ok(Some(own))
     }
 
     /// Writes the files that a successful branch gives to standard output. Fails with the reason if a
@@ -100,9 +101,10 @@ impl NodeFiles {
         }
         Ok(())
     }
+}
 
-    /// Removes the directory.
-    pub(super) fn remove(self) {
+impl Drop for NodeFiles {
+    fn drop(&mut self) {
         // The keeper removes what stays.
         let _ = self.store.leave(&self.directory, self.lingers);
     }

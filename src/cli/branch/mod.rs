@@ -287,9 +287,7 @@ fn run(prepared: PreparedBranch, go: &Go, node: String, lease: Lease) -> Result<
         let record = NodeLine::Record(Box::new(record)).encode(&nonce);
         non_blocking_writer::standard_error().print(&record);
         let outcome = driver.flush_on_exit(outcome);
-        if let Some(files) = files.and_then(Arc::into_inner) {
-            files.remove();
-        }
+        drop(files);
         if !non_blocking_writer::is_quiet() {
             // The reader is gone or too slow.
             return Ok(outcome);

@@ -75,7 +75,7 @@ impl FileStore {
 
     /// Removes the directory of a branch, and the store if no other branch uses the store and
     /// `lingers` is false.
-    pub fn leave(self, directory: &Path, lingers: bool) -> io::Result<()> {
+    pub fn leave(&self, directory: &Path, lingers: bool) -> io::Result<()> {
         sys::remove_tree(directory)?;
         if !lingers && self.lock.relock(LockKind::ExclusiveNow).is_ok() {
             sys::remove_tree(&self.path)?;
