@@ -2,11 +2,13 @@
 //!
 //! While a thread sends or receives, nothing else uses its pipe of the connection.
 
+use std::cell::Cell;
 use std::io::{self, Cursor, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
 
 use bstr::BString;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -14,6 +16,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::connection::{ConnectionPipe, prepare_own_end};
 use ftsh_process::{Digests, FileEntry, Gifts, Outgoing, ProcessDriver, Readiness, TransferError};
 use ftsh_remote::{Frames, TransferProgress, frame};
+
+/// Time between two reports of movement.
+const REPORT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Order to the thread.
 #[derive(Debug)]
@@ -48,6 +53,8 @@ struct TransferTask {
     progress: Sender<TransferProgress>,
     wake: io::PipeWriter,
     orders: Receiver<FileOrder>,
+    /// Time of the last report of movement.
+    reported: Cell<Instant>,
 }
 
 impl Transfer {
@@ -61,7 +68,7 @@ impl Transfer {
     ) -> io::Result<Self> {
         Self::start(driver, first_key, files, move |task, cancel| {
             // After an error, the connection ends as well.
-            let _ = task.send(&offer, &mut Cancelable(input, cancel));
+            let _ = task.send(&offer, &mut Cancelable(input, cancel, task));
         })
     }
 
@@ -74,7 +81,7 @@ impl Transfer {
         first: Vec<u8>,
     ) -> io::Result<Self> {
         let transfer = Self::start(driver, first_key, files, move |task, cancel| {
-            task.receive(Cursor::new(first).chain(Cancelable(output, cancel)));
+            task.receive(Cursor::new(first).chain(Cancelable(output, cancel, task)));
         })?;
         Ok(Self { is_receiving: true, ..transfer })
     }
@@ -83,19 +90,20 @@ impl Transfer {
         driver: &mut ProcessDriver,
         first_key: u64,
         files: FileNames,
-        work: impl FnOnce(&mut TransferTask, io::PipeReader) + Send + 'static,
+        work: impl FnOnce(&TransferTask, io::PipeReader) + Send + 'static,
     ) -> io::Result<Self> {
         let ((wake, their_wake), (their_cancel, cancel)) = (io::pipe()?, io::pipe()?);
         let wake = io::PipeReader::from(prepare_own_end(wake.into())?);
         let (orders, their_orders) = channel();
         let (their_progress, progress) = channel();
-        let mut task = TransferTask {
+        let task = TransferTask {
             files,
             progress: their_progress,
             wake: their_wake,
             orders: their_orders,
+            reported: Cell::new(Instant::now()),
         };
-        let work = move || work(&mut task, their_cancel);
+        let work = move || work(&task, their_cancel);
         std::thread::Builder::new().name("files".into()).spawn(work)?;
         driver.add_fd(wake.as_fd(), first_key + ConnectionPipe::Files as u64, Readiness::ToRead)?;
         Ok(Self { orders, progress, wake, _cancel: cancel, is_receiving: false })
@@ -112,7 +120,9 @@ impl Transfer {
         if matches!(self.wake.read(&mut [0; 64]), Ok(0)) {
             driver.remove_fd(self.wake.as_fd());
         }
-        self.progress.try_recv().ok().inspect(|_| self.is_receiving = false)
+        let progress = self.progress.try_recv().ok()?;
+        self.is_receiving &= progress == TransferProgress::Moved;
+        Some(progress)
     }
 
     /// Ends the transfer.
@@ -122,16 +132,23 @@ impl Transfer {
 }
 
 impl TransferTask {
-    fn report(&mut self, progress: TransferProgress) {
+    fn report(&self, progress: TransferProgress) {
         // Without the other side, nothing is left to do.
         let _ = self.progress.send(progress);
-        let _ = self.wake.write_all(&[0]);
+        let _ = (&self.wake).write_all(&[0]);
     }
 
-    fn send(&mut self, offer: &[u8], to: &mut impl Write) -> io::Result<()> {
+    /// Reports movement, if the last report is old.
+    fn moved(&self) {
+        if self.reported.get().elapsed() >= REPORT_PAUSE {
+            self.reported.set(Instant::now());
+            self.report(TransferProgress::Moved);
+        }
+    }
+
+    fn send(&self, offer: &[u8], to: &mut impl Write) -> io::Result<()> {
         let FileNames { directory, names, digests } = &self.files;
-        let (directory, digests) = (directory.clone(), digests.clone());
-        let listed = Outgoing::list(&directory, names, "take", &digests)
+        let listed = Outgoing::list(directory, names, "take", digests)
             .and_then(|files| Ok((frame(&files.entries).map_err(|it| it.to_string())?, files)));
         let (list, files) = match listed {
             Ok(listed) => listed,
@@ -156,7 +173,7 @@ impl TransferTask {
         Ok(())
     }
 
-    fn receive(&mut self, mut from: impl Read) {
+    fn receive(&self, mut from: impl Read) {
         let received = list(&mut from).and_then(|(entries, rest)| {
             let FileNames { directory, names, digests } = &self.files;
             let mut from = Cursor::new(rest).chain(&mut from);
@@ -166,7 +183,7 @@ impl TransferTask {
             Ok(gifts) => {
                 self.report(TransferProgress::Arrived);
                 if let Ok(FileOrder::Place) = self.orders.recv() {
-                    let placed = gifts.place();
+                    let placed = gifts.place(|| self.moved());
                     // Before the removal of replaced directories, which may take long.
                     self.report(
                         placed.map_or_else(TransferProgress::Failed, |()| TransferProgress::Placed),
@@ -202,15 +219,16 @@ fn list(from: &mut impl Read) -> Result<(Vec<FileEntry>, Vec<u8>), TransferError
 }
 
 /// Pipe that never blocks after the owner of the transfer has dropped its end of the second pipe.
-struct Cancelable<T>(T, io::PipeReader);
+struct Cancelable<'a, T>(T, io::PipeReader, &'a TransferTask);
 
-impl<T: AsFd> Cancelable<T> {
+impl<T: AsFd> Cancelable<'_, T> {
     /// Waits until the pipe is ready.
     fn wait(&self, ready: PollFlags) -> io::Result<()> {
         let mut waited =
             [PollFd::new(self.0.as_fd(), ready), PollFd::new(self.1.as_fd(), PollFlags::POLLIN)];
         poll(&mut waited, PollTimeout::NONE)?;
         if waited[1].any() == Some(false) {
+            self.2.moved();
             Ok(())
         } else {
             Err(ErrorKind::ConnectionAborted.into())
@@ -218,7 +236,7 @@ impl<T: AsFd> Cancelable<T> {
     }
 }
 
-impl Read for Cancelable<io::PipeReader> {
+impl Read for Cancelable<'_, io::PipeReader> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
             self.wait(PollFlags::POLLIN)?;
@@ -230,7 +248,7 @@ impl Read for Cancelable<io::PipeReader> {
     }
 }
 
-impl Write for Cancelable<io::PipeWriter> {
+impl Write for Cancelable<'_, io::PipeWriter> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             self.wait(PollFlags::POLLOUT)?;

@@ -7,6 +7,8 @@ use ftsh_machine::packed::BranchFiles;
 pub enum TransferProgress {
     /// The files that the branch takes are listed, and have so many bytes.
     Listed(u64),
+    /// The files are moving: bytes have passed, or an entry has moved to its place.
+    Moved,
     /// The files that the branch gives have arrived whole.
     Arrived,
     /// The files that the branch gives are in their places.
@@ -45,7 +47,9 @@ impl GiftState {
             TransferProgress::Arrived => Self::Arrived,
             TransferProgress::Placed => Self::Placed,
             TransferProgress::Failed(why) => Self::Failed(why),
-            TransferProgress::Cut | TransferProgress::Listed(_) => Self::Cut,
+            TransferProgress::Cut | TransferProgress::Listed(_) | TransferProgress::Moved => {
+                Self::Cut
+            }
         }
     }
 }

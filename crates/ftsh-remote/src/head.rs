@@ -69,7 +69,7 @@ enum HeadPhase {
 #[derive(Debug)]
 struct Begun {
     node: String,
-    /// Time of the last grant.
+    /// Time of the last grant, or of a later movement of files.
     granted: Time,
     /// Time of the last request, on the node's clock.
     asked: Duration,
@@ -336,6 +336,11 @@ impl Head {
                 let node = Some(node.clone());
                 self.over(Returned::Files { node, why });
             }
+            // A slow link or disk is not silent.
+            (HeadPhase::Offered { until, .. }, TransferProgress::Moved) => {
+                *until = (*until).max(now + ANSWER_TIMEOUT);
+            }
+            (HeadPhase::Begun(begun), TransferProgress::Moved) => begun.granted = now,
             (HeadPhase::Begun(begun), progress) => {
                 begun.gifts = GiftState::after(progress);
                 self.conclude();

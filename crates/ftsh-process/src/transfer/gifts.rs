@@ -1,8 +1,8 @@
 //! Files that a branch gives, at the head: hidden next to their places until the branch has
 //! succeeded.
 
-use std::fs::{self, Permissions};
-use std::io::{self, ErrorKind, Read};
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -103,6 +103,27 @@ pub(super) fn replace(
     Ok(())
 }
 
+/// Number of bytes of a file that are written between two syncs.
+const SYNC_PIECE: usize = 64 << 20;
+
+/// File with the number of bytes that may not be on the disk yet. Without syncs in between, a slow disk
+/// would delay only the end of a file, when the node may have ended.
+struct SyncedFile<'a>(&'a mut File, usize);
+
+impl Write for SyncedFile<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.1 >= SYNC_PIECE {
+            self.0.sync_data()?;
+            self.1 = 0;
+        }
+        self.0.write(bytes).inspect(|written| self.1 += written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Gifts {
     /// Receives the listed files of a branch whose directory here is `directory`.
     pub fn receive(
@@ -148,7 +169,7 @@ impl Gifts {
             };
             build(entries, place, |entry, file| {
                 let EntryKind::File(length, digest) = entry.kind else { return Ok(()) };
-                match copy(key, from, file, length) {
+                match copy(key, from, &mut SyncedFile(file, 0), length) {
                     Ok(found) if found == digest => file.sync_data(),
                     Ok(_) | Err(Broken::Source(_)) => Err(ErrorKind::UnexpectedEof.into()),
                     Err(Broken::Target(error)) => Err(error),
@@ -164,11 +185,14 @@ impl Gifts {
     }
 
     /// Moves the files to their places, each by one step. Returns a message about a file that stays
-    /// hidden. Moves nothing if a place has an entry of another kind.
-    pub fn place(&self) -> Result<(), String> {
+    /// hidden. Moves nothing if a place has an entry of another kind. Calls `moved` for each file.
+    pub fn place(&self, moved: impl Fn()) -> Result<(), String> {
         let each = |step: fn(&Gift) -> io::Result<()>| {
             let mut gifts = self.gifts.iter();
-            gifts.try_for_each(|gift| step(gift).map_err(|it| failed("give", &gift.name, &it)))
+            gifts.try_for_each(|gift| {
+                moved();
+                step(gift).map_err(|it| failed("give", &gift.name, &it))
+            })
         };
         // The end of the shell must not remove what moves.
         let _busy = self.registry.begin().ok_or("the shell has ended")?;

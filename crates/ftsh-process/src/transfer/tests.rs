@@ -210,7 +210,7 @@ fn given_files_replace_those_here_completely() {
     drop(gifts);
     assert!(here.path().join("lib/old").exists() && !here.path().join("sub").exists());
     let gifts = receive(&contents).expect("files");
-    gifts.place().expect("their places");
+    gifts.place(|| ()).expect("their places");
     assert!(notes() > Some(0), "the old directory is removed before the report");
     drop(gifts);
     assert_eq!(entries(here.path(), &names), outgoing.entries);
@@ -218,7 +218,7 @@ fn given_files_replace_those_here_completely() {
     assert_eq!(notes(), Some(0));
     let gifts = receive(&contents).expect("files");
     registry.close();
-    assert_eq!(gifts.place(), Err("the shell has ended".into()));
+    assert_eq!(gifts.place(|| ()), Err("the shell has ended".into()));
 }
 
 /// Receives the files of a node for their places in another directory.
@@ -258,12 +258,12 @@ fn a_directory_of_another_user_moves_and_a_failed_move_leaves_the_mode() {
                 // This thread alone loses the rights of root on files.
                 setfsuid(user);
             }
-            gifts(node.path(), &sub, &names).place().expect("its place");
+            gifts(node.path(), &sub, &names).place(|| ()).expect("its place");
             assert!(lib.join("new").exists());
             set(&lib, 0o500);
             let gifts = gifts(node.path(), &sub, &names);
             set(&sub, 0o555);
-            gifts.place().expect_err("the directory cannot be written");
+            gifts.place(|| ()).expect_err("the directory cannot be written");
             assert_eq!(lib.metadata().expect("a directory").mode() & 0o777, 0o500);
             set(&sub, 0o755);
         });
@@ -302,7 +302,7 @@ fn only_a_directory_replaces_a_directory() {
         ("directory", "a directory", None),
     ] {
         put(name, old);
-        let given = gifts(node, here, &names(&["first", name])).place();
+        let given = gifts(node, here, &names(&["first", name])).place(|| ());
         let expected =
             refused.map_or(Ok(()), |why| Err(format!("the branch cannot give `{name}`: {why}")));
         assert_eq!(given, expected, "{name} for {old}");

@@ -364,6 +364,19 @@ fn taken_files_are_sent_before_the_branch_begins() {
     head.on_stdout(at(4), &says(&ToHead::Ready(START)));
     assert!(head.has_begun());
 
+    // A slow link: the node has the time of an answer after each movement.
+    let mut head = with_files();
+    head.on_stdout(at(1), &hello());
+    head.on_progress(at(2), TransferProgress::Moved);
+    assert_eq!(head.next_timeout(), Time::NEVER);
+    head.on_progress(at(2), TransferProgress::Listed(0));
+    assert_eq!(head.next_timeout(), at(62));
+    for seconds in [50, 100, 150] {
+        head.on_progress(at(seconds), TransferProgress::Moved);
+        head.handle_timeout(at(seconds));
+        assert_eq!(head.next_timeout(), at(seconds + 60));
+    }
+
     let mut head = with_files();
     head.on_stdout(at(1), &hello());
     outputs(&mut head);
@@ -443,6 +456,22 @@ fn a_success_needs_its_files_in_their_places() {
         matches!(&returned[..], [HeadOutput::Returned(Returned::Ended { .. })]),
         "{returned:?}"
     );
+
+    // A slow disk: files that move keep the branch.
+    let (mut head, _) = ended(succeeded());
+    for state in [None, Some(TransferProgress::Arrived)] {
+        if let Some(state) = state {
+            head.on_progress(at(4), state);
+        }
+        for _ in 0..5 {
+            let soon = head.next_timeout();
+            head.on_progress(soon, TransferProgress::Moved);
+            head.handle_timeout(soon);
+            assert_eq!(head.next_timeout(), soon + GONE);
+        }
+    }
+    head.on_progress(head.next_timeout(), TransferProgress::Placed);
+    assert!(matches!(outputs(&mut head).pop(), Some(HeadOutput::Returned(Returned::Ended { .. }))));
 
     for progress in [Some(TransferProgress::Cut), Some(TransferProgress::Arrived), None] {
         let (mut head, _) = ended(succeeded());
