@@ -1,12 +1,13 @@
 //! Files of a branch on its node: a directory of its own, with the files that the branch takes.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read, Write};
+use std::io::{self, Cursor, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use bstr::BString;
+use nix::poll::{PollFd, PollFlags, poll};
 
 use super::{receive, send};
 use crate::cli::messages::BlockingIo;
@@ -16,6 +17,10 @@ use ftsh_process::{
 };
 use ftsh_remote::{Branch, Frames, ToHead, ToNode, frame};
 use ftsh_sys::os_error::plain;
+
+/// Time in milliseconds without a byte after which the head counts as gone. Other branches wait for the
+/// contents that it sends to this one.
+const MAX_SILENCE: u16 = 60_000;
 
 /// Files of a branch. Dropping the value removes them.
 pub(super) struct NodeFiles {
@@ -60,7 +65,7 @@ impl NodeFiles {
             let incoming = IncomingFiles::new(&own.store, list, &files.takes);
             let mut incoming =
                 incoming.ok_or_else(|| NoFiles::Refused("the list of files is broken".into()))?;
-            let mut input = Cursor::new(lists.into_rest()).chain(Input);
+            let mut input = Cursor::new(lists.into_rest()).chain(Input(io::stdin(), MAX_SILENCE));
             loop {
                 let wanted = incoming.wanted().map_err(place)?;
                 if wanted.is_empty() {
@@ -110,11 +115,29 @@ impl Drop for NodeFiles {
     }
 }
 
-/// Standard input.
-struct Input;
+/// Input that fails after a silence, in milliseconds.
+struct Input<F>(F, u16);
 
-impl Read for Input {
+impl<F: AsFd> Read for Input<F> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        Ok(nix::unistd::read(io::stdin(), bytes)?)
+        let ready = PollFd::new(self.0.as_fd(), PollFlags::POLLIN);
+        if poll(&mut [ready], self.1)? == 0 {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        Ok(nix::unistd::read(&self.0, bytes)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_is_an_end() {
+        let (reader, mut writer) = io::pipe().expect("a pipe");
+        writer.write_all(b"x").expect("a byte");
+        let mut input = Input(reader, 1);
+        assert_eq!(input.read(&mut [0; 2]).expect("a byte"), 1);
+        assert_eq!(input.read(&mut [0]).map_err(|it| it.kind()), Err(ErrorKind::TimedOut));
     }
 }
