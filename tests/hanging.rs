@@ -11,6 +11,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Uid;
 use tempfile::TempDir;
 
+use crate::cluster::with_ssh;
 use crate::support::run::{Finished, Running};
 use crate::support::skipped::skipped;
 use crate::support::{Ftsh, WAYS};
@@ -207,6 +208,14 @@ fn an_inner_shell_holds_nothing_up() {
     let finished = frozen.ends(frozen.script(&script).options(["-t", "0.1", "-k", "weak"]));
     finished.expect_code(0);
     assert_eq!(finished.text(), "went on\n", "{}", finished.story());
+}
+
+#[test]
+fn files_of_a_branch_hold_nothing_up() {
+    let Some(frozen) = Frozen::new() else { return };
+    let run = frozen.script("cd $m\nforall x in a on ssh h gives new\necho y > new\nend");
+    let finished = frozen.ends(with_ssh(run).options(["--lease", "1s", "-t", "2"]));
+    finished.expect_stderr("its files did not arrive whole");
 }
 
 #[test]

@@ -14,7 +14,9 @@ use bstr::BString;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::connection::{ConnectionPipe, prepare_own_end};
-use ftsh_process::{Digests, FileEntry, Gifts, Outgoing, ProcessDriver, Readiness, TransferError};
+use ftsh_process::{
+    Digests, FileEntry, Gifts, Outgoing, ProcessDriver, Readiness, TransferError, while_busy,
+};
 use ftsh_remote::{Frames, TransferProgress, frame};
 
 /// Time between two reports of movement.
@@ -103,7 +105,7 @@ impl Transfer {
             orders: their_orders,
             reported: Cell::new(Instant::now()),
         };
-        let work = move || work(&task, their_cancel);
+        let work = move || while_busy(|| work(&task, their_cancel));
         std::thread::Builder::new().name("files".into()).spawn(work)?;
         driver.add_fd(wake.as_fd(), first_key + ConnectionPipe::Files as u64, Readiness::ToRead)?;
         Ok(Self { orders, progress, wake, _cancel: cancel, is_receiving: false })

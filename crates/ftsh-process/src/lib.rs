@@ -63,6 +63,7 @@ pub use self::transfer::{
 };
 pub use self::tty::{Edited, TerminalRestore, columns, shows_status_line};
 pub use self::views::remove_commit_record;
+pub use self::workers::while_busy;
 pub use ftsh_sys::{
     duplicate, exit_now, has_room, ignore_file_size_limit, ignore_only, ignored_signals,
     keep_closed, prepare_allocator, random, restore_job_control, size, was_closed,

@@ -41,10 +41,18 @@ const MAX_NUDGE_INTERVAL: Duration = Duration::from_secs(1);
 /// ends. A busy disk delays a call less in most cases.
 pub(crate) const HANG_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Number of workers that execute a job.
+/// Number of threads that execute a job.
 static BUSY: AtomicUsize = AtomicUsize::new(0);
 
-/// True if a worker executes a job, which may delay the end of this process.
+/// Executes a job that may delay the end of this process.
+pub fn while_busy<T>(job: impl FnOnce() -> T) -> T {
+    BUSY.fetch_add(1, Ordering::Relaxed);
+    let answer = job();
+    BUSY.fetch_sub(1, Ordering::Relaxed);
+    answer
+}
+
+/// True if a thread executes a job, which may delay the end of this process.
 pub(crate) fn are_busy() -> bool {
     BUSY.load(Ordering::Relaxed) > 0
 }
@@ -146,9 +154,7 @@ impl Control {
         }
         state.thread = Some(sys::Thread::current());
         drop(state);
-        BUSY.fetch_add(1, Ordering::Relaxed);
-        let answer = job(self);
-        BUSY.fetch_sub(1, Ordering::Relaxed);
+        let answer = while_busy(|| job(self));
         self.state().thread = None;
         Some(answer)
     }
