@@ -59,7 +59,6 @@ pub use self::system::{assume_umask, umask};
 pub use self::tag::{KillTimeout, LimitClocks, PassedDeadline, remove_expired_limit};
 pub use self::transfer::{
     DigestKey, Digests, FileEntry, FileStore, Gifts, IncomingFiles, Outgoing, TransferError,
-    check_gives, check_takes,
 };
 pub use self::tty::{Edited, TerminalRestore, columns, shows_status_line};
 pub use self::views::remove_commit_record;

@@ -20,7 +20,7 @@ use super::opening::open_as;
 use super::recorded_words::update_words;
 use crate::paths::{FdError, TaskDirectory};
 use crate::system::free_resources;
-use crate::transfer::{check_gives, check_takes};
+use crate::transfer::check_files;
 use crate::workers::{Call, Control};
 use ftsh_machine::effect::{Access, Query, Umask};
 use ftsh_machine::event::Reply;
@@ -127,14 +127,13 @@ pub(crate) fn answer(
             .map_err(|error| say(&".".into(), error)),
         Query::FreeResources => Ok(Reply::Resources(free_resources())),
         Query::BranchFiles { given, names } => {
-            let check = if *given { check_gives } else { check_takes };
+            let verb = if *given { "give" } else { "take" };
             control.note(Call::Look(names.first().cloned().unwrap_or_default()));
             let checked = match directory.view {
-                None => check(&directory.resolve(b"."), names),
+                None => check_files(&directory.resolve(b"."), names, verb),
                 // Files of a view have places of their own.
                 Some(_) => names.iter().try_for_each(|name| {
                     let found = directory.resolve_link(name).symlink_metadata();
-                    let verb = if *given { "give" } else { "take" };
                     let why =
                         |error| format!("the branch cannot {verb} `{name}`: {}", plain(&error));
                     found.map(|_| ()).map_err(why)

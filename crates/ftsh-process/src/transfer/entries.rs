@@ -37,14 +37,10 @@ pub enum EntryKind {
     File(u64, ContentDigest),
 }
 
-/// Checks the files that a branch takes: each must exist. Returns a message with the name.
-pub fn check_takes(directory: &Path, names: &[BString]) -> Result<(), String> {
-    list(directory, names, "take", |_, _| Ok(ContentDigest::default())).map(|_| ())
-}
-
-/// Checks the files that a branch gives: each must exist. Returns a message with the name.
-pub fn check_gives(directory: &Path, names: &[BString]) -> Result<(), String> {
-    list(directory, names, "give", |_, _| Ok(ContentDigest::default())).map(|_| ())
+/// Checks the files that a branch will take or give, which is the verb: each must exist. Returns a
+/// message with the name.
+pub(crate) fn check_files(directory: &Path, names: &[BString], verb: &str) -> Result<(), String> {
+    list(directory, names, verb, |_, _| Ok(ContentDigest::default())).map(|_| ())
 }
 
 /// Lists the named files in the order of the names, and the contents of directories behind each

@@ -12,7 +12,8 @@ mod store;
 mod tests;
 
 pub use self::content::{DigestKey, Digests};
-pub use self::entries::{FileEntry, check_gives, check_takes};
+pub use self::entries::FileEntry;
+pub(crate) use self::entries::check_files;
 pub use self::gifts::Gifts;
 pub use self::sending::{Outgoing, TransferError};
 pub use self::store::{FileStore, IncomingFiles};

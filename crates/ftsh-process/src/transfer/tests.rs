@@ -377,9 +377,9 @@ fn files_that_cannot_travel_have_their_names_in_messages() {
             "the branch cannot take `etc/passwd`: it leads out of the directory of the branch",
         ),
     ] {
-        assert_eq!(check_takes(place.path(), &names(&[name])), Err(message.into()));
+        assert_eq!(check_files(place.path(), &names(&[name]), "take"), Err(message.into()));
         let message = message.replace("take", "give");
-        assert_eq!(check_gives(place.path(), &names(&[name])), Err(message));
+        assert_eq!(check_files(place.path(), &names(&[name]), "give"), Err(message));
     }
 }
 
