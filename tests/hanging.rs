@@ -157,10 +157,15 @@ fn a_signal_ends_the_shell() {
 fn a_program_that_hangs_is_given_up_after_a_signal() {
     let Some(frozen) = Frozen::new() else { return };
     for way in WAYS {
-        let script = "sh -c 'echo >> begun; echo y > $0/new' $m";
+        let script = "sh -c 'echo $$ >> begun; echo y > $0/new' $m";
         let run = frozen.script(script).options(["-t", "0.1"]).in_way(way);
         let run = run.start();
         run.until_lines("begun", 1);
+        let pid = fs::read_to_string(run.directory().join("begun")).expect("a file");
+        let stat = format!("/proc/{}/stat", pid.trim());
+        run.until("a call that hangs", |_| {
+            fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") D "))
+        });
         run.signal(Signal::SIGTERM);
         let finished = frozen.ended(run);
         finished.killed_by(Signal::SIGTERM);
