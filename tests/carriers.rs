@@ -163,6 +163,21 @@ fn limits_and_signals_cancel_jobs() {
     }
 }
 
+/// The client of an engine creates the job after SIGTERM, once `cancel` has ended or a second later.
+#[test]
+fn a_job_is_canceled_after_its_client() {
+    let text = "forall x in a b on fake creates-late\ntrue\nend";
+    let run = script(&format!("try for 1 second or 1 time\n{text}\nend")).failure(124);
+    nothing_left(&run);
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+        let run = script(text).start();
+        run.until_lines("waiting", 2);
+        run.signal(signal);
+        run.until_gone("the end of all");
+        nothing_left(run.wait().killed_by(signal));
+    }
+}
+
 /// The supervisor is gone as well, so the next shell cancels the job, with a `PATH` of its own.
 #[test]
 fn the_next_shell_cancels_jobs_of_a_killed_one() {

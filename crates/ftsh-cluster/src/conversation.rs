@@ -94,10 +94,8 @@ impl ClusterDriver {
                 }
             }
         }
-        let is_needless = |it: &RemoteBranch| {
-            it.returned.as_ref().is_some_and(|it| !matches!(it, Returned::Ended { .. }))
-        };
-        if self.branches.get(&number).is_some_and(is_needless) {
+        // A command that has not ended may still create the job.
+        if self.branches.get(&number).is_some_and(|it| it.is_needless() && it.engine_ended) {
             self.cancel_job(number);
         }
         self.end_start(number);

@@ -222,7 +222,9 @@ impl ClusterDriver {
                 let scope = it.ids.scope();
                 self.inner.perform(Effect::Terminate(scope));
                 self.inner.perform(Effect::Kill { scope, strong: true });
-                self.cancel_job(number);
+                if !it.is_needless() {
+                    self.cancel_job(number);
+                }
             }
             self.process_outputs(number);
         }

@@ -263,6 +263,11 @@ impl RemoteBranch {
         self.ids.number()
     }
 
+    /// True if the branch has returned without its end, so its job is to be canceled.
+    pub(crate) fn is_needless(&self) -> bool {
+        self.returned.as_ref().is_some_and(|it| !matches!(it, Returned::Ended { .. }))
+    }
+
     /// Returns the time of the next timeout.
     pub(crate) fn next_due(&self) -> Time {
         let silent_at = self.carried.as_ref().map_or(Time::NEVER, |it| it.silent_at);
