@@ -216,13 +216,13 @@ fn a_limit_ends_a_carrier_that_prints_after_the_report() {
 }
 
 #[test]
-fn a_job_that_cannot_be_canceled_is_named() {
+fn a_job_that_cannot_be_canceled_is_named_and_canceled_at_the_end() {
     let run = script("forall x in a on fake 'refuse-request cancel-fails'\ntrue\nend")
         .options(["-l", "10"])
         .stderr("`ftsh-carry-fake cancel ftsh-")
         .stderr("failed: it is away")
         .failure(75);
-    run.nothing_left();
+    nothing_left(&run);
 }
 
 #[test]

@@ -24,6 +24,8 @@ const SCRIPT: TaskId = TaskId(0);
 #[derive(Debug, Default)]
 pub(super) struct Cancels {
     waiting: Vec<NotedJob>,
+    /// Jobs whose call has failed. Their notes stay, so the supervisor repeats the call at the end.
+    failed: Vec<NotedJob>,
     calls: BTreeMap<u64, CancelCall>,
 }
 
@@ -56,15 +58,12 @@ impl Cancels {
     }
 
     /// Removes the jobs for the next call: alike, and of a carrier without a call in progress.
-    fn next(&mut self) -> Vec<NotedJob> {
+    fn next(&mut self) -> Option<Vec<NotedJob>> {
         let is_busy = |job: &CarriedJob| {
             self.calls.values().any(|call| call.jobs.iter().any(|it| it.job.program == job.program))
         };
-        let Some(first) = self.waiting.iter().find(|it| !is_busy(&it.job)) else {
-            return Vec::new();
-        };
-        let first = first.job.clone();
-        self.waiting.extract_if(.., |it| it.job.is_like(&first)).collect()
+        let first = self.waiting.iter().find(|it| !is_busy(&it.job))?.job.clone();
+        Some(self.waiting.extract_if(.., |it| it.job.is_like(&first)).collect())
     }
 
     /// Reads messages of a call.
@@ -108,26 +107,25 @@ impl ClusterDriver {
     }
 
     fn start_cancels(&mut self) {
-        loop {
-            let jobs = self.cancels.next();
-            let Some(first) = jobs.first() else { return };
-            let (like, names) = (first.job.clone(), names(&jobs));
-            if let Err(error) = self.start_cancel(&like, jobs) {
-                self.log_cancel(&like, &names, &plain(&error));
+        while let Some(jobs) = self.cancels.next() {
+            match self.start_cancel(&jobs) {
+                Ok((ids, connection)) => {
+                    let until = self.inner.now() + CANCEL_TIMEOUT;
+                    let call = CancelCall { ids, connection, jobs, messages: Vec::new(), until };
+                    self.cancels.calls.insert(ids.number(), call);
+                }
+                Err(error) => self.cancel_failed(jobs, &plain(&error)),
             }
         }
     }
 
-    fn start_cancel(&mut self, like: &CarriedJob, jobs: Vec<NotedJob>) -> io::Result<()> {
+    fn start_cancel(&mut self, jobs: &[NotedJob]) -> io::Result<(ReservedIds, Connection)> {
+        let like = &jobs[0].job;
         let called = [like.program.clone(), "cancel".to_owned()];
-        let words = called.into_iter().chain(names(&jobs)).map(BString::from).collect();
+        let words = called.into_iter().chain(names(jobs)).map(BString::from).collect();
         let variables = vec![(CARRY_WORDS.into(), like.words.clone())];
         let environment = self.program()?.environment;
-        let (ids, connection) = self.start_apart(SCRIPT, words, environment, variables)?;
-        let until = self.inner.now() + CANCEL_TIMEOUT;
-        let call = CancelCall { ids, connection, jobs, messages: Vec::new(), until };
-        self.cancels.calls.insert(ids.number(), call);
-        Ok(())
+        self.start_apart(SCRIPT, words, environment, variables)
     }
 
     /// Handles the end of a call.
@@ -138,22 +136,20 @@ impl ClusterDriver {
         let Some(mut call) = self.cancels.calls.remove(&number) else { return };
         call.connection.close(&mut self.inner);
         self.inner.perform(Effect::Terminate(call.ids.scope()));
-        if status != CommandStatus::Exited(0)
-            && let Some(first) = call.jobs.first()
-        {
+        if status != CommandStatus::Exited(0) {
             let messages = call.messages.to_str_lossy();
             let last = messages.lines().rfind(|line| !line.trim().is_empty());
-            let why = last.unwrap_or(why).trim().to_owned();
-            let like = first.job.clone();
-            self.log_cancel(&like, &names(&call.jobs), &why);
+            self.cancel_failed(call.jobs, last.unwrap_or(why).trim());
         }
         self.start_cancels();
     }
 
-    fn log_cancel(&mut self, job: &CarriedJob, names: &[String], why: &str) {
-        let program = job.program.rsplit('/').next().unwrap_or_default();
-        let note = format!("`{program} cancel {}` failed: {why}", names.join(" "));
+    fn cancel_failed(&mut self, jobs: Vec<NotedJob>, why: &str) {
+        let Some(first) = jobs.first() else { return };
+        let program = first.job.program.rsplit('/').next().unwrap_or_default();
+        let note = format!("`{program} cancel {}` failed: {why}", names(&jobs).join(" "));
         self.inner.log_note(Level::FAILURES, note);
+        self.cancels.failed.extend(jobs);
     }
 }
 
