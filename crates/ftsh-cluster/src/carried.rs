@@ -24,12 +24,15 @@ pub(super) struct Carried {
     line: Vec<u8>,
     /// Time at which silence is reported; never once anything is known of the job.
     pub silent_at: Time,
+    /// Number of bytes that the node reads before the node can answer.
+    pub sent_along: usize,
 }
 
 impl Carried {
     /// Creates the state of a job that is submitted now.
-    pub(super) fn new(job: Option<NotedJob>, now: Time) -> Self {
-        Self { job, is_queued: false, node: None, line: Vec::new(), silent_at: now + SILENCE }
+    pub(super) fn new(job: Option<NotedJob>, now: Time, sent_along: usize) -> Self {
+        let silent_at = now + SILENCE;
+        Self { job, is_queued: false, node: None, line: Vec::new(), silent_at, sent_along }
     }
 
     /// Returns true once, when nothing has been heard of the job for long.
@@ -70,11 +73,11 @@ mod tests {
     #[test]
     fn lines_arrive_in_pieces_and_end_the_silence() {
         let at = |seconds| Time::after(Duration::from_secs(seconds));
-        let mut carried = Carried::new(None, at(1));
+        let mut carried = Carried::new(None, at(1), 0);
         assert!(carried.read(b"a line of tomorrow\nqueu").is_empty() && !carried.is_queued);
         assert!(!carried.take_silence(at(60)) && carried.take_silence(at(61)));
         assert!(!carried.take_silence(at(1000)), "once");
-        let mut carried = Carried::new(None, at(1));
+        let mut carried = Carried::new(None, at(1), 0);
         carried.read(b"queu");
         assert_eq!(carried.read(b"ed 7\nnode n1\n").len(), 2);
         assert!(carried.is_queued && carried.node.as_deref() == Some("n1"));

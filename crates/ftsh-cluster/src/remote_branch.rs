@@ -298,7 +298,10 @@ impl RemoteBranch {
 
     fn on_notice(&mut self, notice: Notice, now: Time) {
         match notice {
-            Notice::Node(_) => self.head.expect_hello(now, 0),
+            Notice::Node(_) => {
+                let sent = self.carried.as_ref().map_or(0, |it| it.sent_along);
+                self.head.expect_hello(now, sent);
+            }
             Notice::Refused { blame, node, why } if !self.head.has_begun() => {
                 self.reason = Some(StartRefusal { blame, node, why: why.clone() });
                 self.head.refuse(&why, blame);

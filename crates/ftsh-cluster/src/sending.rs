@@ -171,8 +171,10 @@ impl ClusterDriver {
         connection.write(&mut self.inner, &[OPENING]);
         if let Some(host) = &place.host {
             self.engine(dispatched.engine).hosts.enter(host);
-            // A host has no queue.
-            head.expect_hello(self.inner.now(), self.sent_along());
+            // A host has no queue. A carrier says when the job is on the host.
+            if carried.is_none() {
+                head.expect_hello(self.inner.now(), self.sent_along());
+            }
         }
         let mut branch = RemoteBranch::new(ids, dispatched, place, head, connection, job);
         if carried.is_some() {
@@ -230,7 +232,8 @@ impl ClusterDriver {
             words: options(dispatch).to_owned(),
             name: name.to_owned(),
         })?;
-        Some(Carried::new(Some(self.inner.carried_jobs().note(job)), self.inner.now()))
+        let (note, sent) = (self.inner.carried_jobs().note(job), self.sent_along());
+        Some(Carried::new(Some(note), self.inner.now(), sent))
     }
 
     /// Starts a command of an engine apart from all branches, without input.
