@@ -6,7 +6,8 @@ use super::engines::Notice;
 use ftsh_machine::Time;
 use ftsh_process::NotedJob;
 
-/// Time after a submission at which the log says what is waited for.
+/// Time after a submission at which the log says what is waited for, and a list must show the job.
+/// A carrier may report a job as queued before the queue has the job.
 const SILENCE: Duration = Duration::from_secs(60);
 /// Maximum length of a line.
 const MAX_LINE: usize = 4096;
@@ -22,8 +23,10 @@ pub(super) struct Carried {
     pub node: Option<String>,
     /// Bytes of a line that is not complete.
     line: Vec<u8>,
-    /// Time at which silence is reported; never once anything is known of the job.
-    pub silent_at: Time,
+    /// Time at which silence is reported; none once anything is known of the job.
+    pub silent_at: Option<Time>,
+    /// Time from which a list must show the job: that of the first list that shows the job, if any.
+    pub listed_from: Time,
     /// Number of bytes that the node reads before the node can answer.
     pub sent_along: usize,
 }
@@ -31,17 +34,14 @@ pub(super) struct Carried {
 impl Carried {
     /// Creates the state of a job that is submitted now.
     pub(super) fn new(job: Option<NotedJob>, now: Time, sent_along: usize) -> Self {
-        let silent_at = now + SILENCE;
-        Self { job, is_queued: false, node: None, line: Vec::new(), silent_at, sent_along }
+        let (line, at) = (Vec::new(), now + SILENCE);
+        let (silent_at, listed_from) = (Some(at), at);
+        Self { job, is_queued: false, node: None, line, silent_at, listed_from, sent_along }
     }
 
     /// Returns true once, when nothing has been heard of the job for long.
     pub(super) fn take_silence(&mut self, now: Time) -> bool {
-        let is_silent = self.silent_at <= now;
-        if is_silent {
-            self.silent_at = Time::NEVER;
-        }
-        is_silent
+        self.silent_at.take_if(|at| *at <= now).is_some()
     }
 
     /// Returns the complete lines with a meaning among these bytes and earlier ones.
@@ -55,7 +55,7 @@ impl Carried {
             }
         }
         for notice in &notices {
-            self.silent_at = Time::NEVER;
+            self.silent_at = None;
             match notice {
                 Notice::Queued => self.is_queued = true,
                 Notice::Node(name) => self.node = Some(name.clone()),

@@ -1,6 +1,9 @@
 //! State of one engine during a run.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use bstr::BString;
 
 use super::ClusterDriver;
 use super::engines::Engine;
@@ -19,8 +22,10 @@ pub(super) struct EngineState {
     pub hosts: Hosts,
     pub schedule: PollSchedule,
     pub poll: Option<QueuePoll>,
-    /// True once the list of a carrier has failed, which is not called again.
-    pub is_list_useless: bool,
+    /// Words of the clause that a carrier has listed jobs of last.
+    pub listed_words: Option<BString>,
+    /// Result of a carrier's first list with some words. If that fails, the carrier has no list.
+    pub has_list: BTreeMap<BString, bool>,
 }
 
 impl EngineState {
@@ -32,7 +37,8 @@ impl EngineState {
             hosts: Hosts::default(),
             schedule: PollSchedule::new(first_poll),
             poll: None,
-            is_list_useless: false,
+            listed_words: None,
+            has_list: BTreeMap::new(),
         }
     }
 

@@ -54,24 +54,25 @@ impl PollSchedule {
         }
     }
 
-    /// Begins a poll for these jobs. Returns false if no poll is needed.
-    pub(crate) fn begin(&mut self, sought: BTreeMap<u64, String>, is_needed: bool) -> bool {
-        self.missed.retain(|number| sought.contains_key(number));
+    /// Begins a poll for these jobs, which may be some of the pending jobs only.
+    pub(crate) fn begin(&mut self, sought: BTreeMap<u64, String>, pending: impl Fn(u64) -> bool) {
+        self.missed.retain(|number| pending(*number));
         (self.due, self.sought) = (Time::NEVER, sought);
-        is_needed
     }
 
     /// Handles the list of waiting jobs, or a poll without an answer. Returns the branches whose
-    /// jobs are missing in two consecutive lists. A busy engine may have started a job before the
-    /// command receives the message.
+    /// jobs are missing in two consecutive lists of these jobs. A busy engine may have started a
+    /// job before the command receives the message.
     pub(crate) fn answered(&mut self, now: Time, waiting: Option<&BTreeSet<&str>>) -> Vec<u64> {
         let sought = std::mem::take(&mut self.sought);
         let mut lost = Vec::new();
         if let Some(waiting) = waiting {
-            let missed = sought.into_iter().filter(|(_, job)| !waiting.contains(job.as_str()));
-            let missed = missed.map(|(number, _)| number).collect::<BTreeSet<_>>();
+            let missed = sought.iter().filter(|(_, job)| !waiting.contains(job.as_str()));
+            let missed = missed.map(|(number, _)| *number).collect::<BTreeSet<_>>();
             lost = missed.intersection(&self.missed).copied().collect();
-            self.missed = &missed - &self.missed;
+            let missed = &missed - &self.missed;
+            self.missed.retain(|number| !sought.contains_key(number));
+            self.missed.extend(missed);
         }
         if self.missed.is_empty() {
             self.due = now + self.pause;
@@ -100,8 +101,18 @@ mod tests {
 
     /// Polls for some jobs when a poll is due, with a list of these names.
     fn poll(schedule: &mut PollSchedule, sought: &str, listed: Option<&[&str]>) -> Vec<u64> {
-        let now = schedule.due();
-        assert!(schedule.begin(jobs(sought), true));
+        poll_some(schedule, sought, sought, listed)
+    }
+
+    /// Polls for some of the pending jobs.
+    fn poll_some(
+        schedule: &mut PollSchedule,
+        pending: &str,
+        sought: &str,
+        listed: Option<&[&str]>,
+    ) -> Vec<u64> {
+        let (now, pending) = (schedule.due(), jobs(pending));
+        schedule.begin(jobs(sought), |number| pending.contains_key(&number));
         assert_eq!(schedule.due(), Time::NEVER, "one poll at a time");
         let listed = listed.map(|ids| ids.iter().copied().collect());
         schedule.answered(now, listed.as_ref())
@@ -116,6 +127,18 @@ mod tests {
         assert_eq!(poll(&mut schedule, "ac", Some(&["a"])), NONE);
         assert_eq!(poll(&mut schedule, "ac", Some(&["a"])), [3]);
         assert_eq!(poll(&mut schedule, "a", Some(&["a"])), NONE);
+    }
+
+    #[test]
+    fn a_list_of_other_jobs_proves_nothing() {
+        let mut schedule = PollSchedule::new(FIRST_PAUSE);
+        schedule.sent(at(0));
+        assert_eq!(poll_some(&mut schedule, "abc", "ab", Some(&["a"])), NONE);
+        assert_eq!(poll_some(&mut schedule, "abc", "c", Some(&["c"])), NONE);
+        assert_eq!(poll_some(&mut schedule, "abc", "c", Some(&[])), NONE);
+        assert_eq!(poll_some(&mut schedule, "abc", "ab", Some(&["a"])), [2]);
+        assert_eq!(poll_some(&mut schedule, "ac", "c", Some(&["c"])), NONE);
+        assert_eq!(poll_some(&mut schedule, "ac", "c", Some(&[])), NONE);
     }
 
     #[test]
@@ -158,7 +181,7 @@ mod tests {
         let mut schedule = PollSchedule::new(FIRST_PAUSE);
         assert_eq!(schedule.due(), Time::NEVER);
         schedule.sent(at(0));
-        assert!(!schedule.begin(BTreeMap::new(), false));
+        schedule.begin(BTreeMap::new(), |_| false);
         assert_eq!(schedule.due(), Time::NEVER);
         schedule.sent(at(60));
         assert_eq!(schedule.due(), at(65));

@@ -52,17 +52,23 @@ impl ClusterDriver {
         if state.schedule.due() > now {
             return;
         }
-        let waiting = || branches.values().filter(|it| it.dispatched.engine == id && it.may_wait());
-        // One call of a carrier has the words of one clause.
-        let words = waiting().find_map(RemoteBranch::words).cloned();
+        let has_list = |words: &BString| state.has_list.get(words) != Some(&false);
+        let is_listed = |it: &RemoteBranch| it.may_wait() && it.words().is_none_or(has_list);
+        let waiting = || branches.values().filter(|it| it.dispatched.engine == id && is_listed(it));
+        // One call of a carrier has the words of one clause. The clauses take turns.
+        let last = state.listed_words.as_ref();
+        let next = waiting().map(RemoteBranch::words).map(|it| (it <= last, it)).min();
+        let words = next.and_then(|(_, words)| words).cloned();
         let waiting = || waiting().filter(|it| it.words() == words.as_ref());
-        let sought = waiting().filter_map(|it| Some((it.number(), it.pending_job()?)));
-        let sought: BTreeMap<_, _> = sought.collect();
+        let sought =
+            waiting().filter(|it| it.carried.as_ref().is_none_or(|it| it.listed_from <= now));
+        let sought = sought.filter_map(|it| Some((it.number(), it.pending_job()?))).collect();
         let jobs: Vec<_> = waiting().map(|it| it.job.clone()).collect();
         let dispatched = waiting().map(|it| it.dispatched).next();
-        let is_needed = dispatched.is_some() && !state.is_list_useless;
-        if state.schedule.begin(sought, is_needed)
-            && let Some(dispatched) = dispatched
+        let is_pending = |it| branches.get(&it).and_then(RemoteBranch::pending_job).is_some();
+        state.schedule.begin(sought, is_pending);
+        state.listed_words.clone_from(&words);
+        if let Some(dispatched) = dispatched
             && self.begin_poll(&dispatched, &jobs, &words.unwrap_or_default()).is_err()
         {
             self.engine(id).schedule.answered(now, None);
@@ -116,7 +122,9 @@ impl ClusterDriver {
         let waiting = jobs.iter().filter(|job| job.is_pending).map(|job| job.job);
         let listed: Option<BTreeSet<_>> = has_answered.then(|| waiting.collect());
         let of_queue = self.engine(id);
-        of_queue.is_list_useless |= !has_answered && of_queue.engine.is_carrier();
+        if let Some(words) = of_queue.listed_words.clone() {
+            of_queue.has_list.entry(words).or_insert(has_answered);
+        }
         self.expect_hello(id, &jobs);
         let now = self.inner.now();
         for number in self.engine(id).schedule.answered(now, listed.as_ref()) {
@@ -128,14 +136,18 @@ impl ClusterDriver {
         }
     }
 
-    /// Sets a time limit for the handshake of each job that has a node.
+    /// Records which jobs the list shows. Sets a time limit for the handshake of each job that has a
+    /// node.
     fn expect_hello(&mut self, id: EngineId, jobs: &[QueueEntry]) {
         let (now, sent) = (self.inner.now(), self.sent_along());
-        let nodes = jobs.iter().filter_map(|job| Some((job.name, job.node?)));
-        let nodes: BTreeMap<_, _> = nodes.collect();
+        let nodes: BTreeMap<_, _> = jobs.iter().map(|job| (job.name, job.node)).collect();
         let waiting = |it: &&mut RemoteBranch| it.dispatched.engine == id && it.may_wait();
         for it in self.branches.values_mut().filter(waiting) {
-            if let Some(node) = nodes.get(it.job.as_str()) {
+            let Some(node) = nodes.get(it.job.as_str()) else { continue };
+            if let Some(carried) = &mut it.carried {
+                carried.listed_from = now;
+            }
+            if let Some(node) = node {
                 it.sent_to = Some((*node).to_owned());
                 it.head.expect_hello(now, sent);
             }

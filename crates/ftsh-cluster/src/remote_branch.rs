@@ -270,7 +270,7 @@ impl RemoteBranch {
 
     /// Returns the time of the next timeout.
     pub(crate) fn next_due(&self) -> Time {
-        let silent_at = self.carried.as_ref().map_or(Time::NEVER, |it| it.silent_at);
+        let silent_at = self.carried.as_ref().and_then(|it| it.silent_at).unwrap_or(Time::NEVER);
         self.head.next_timeout().min(self.kill_at.unwrap_or(Time::NEVER)).min(silent_at)
     }
 
