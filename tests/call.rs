@@ -91,6 +91,17 @@ fn the_end_of_the_head_ends_the_command() {
     }
 }
 
+/// A blocked signal would wait for the kill timeout.
+#[test]
+fn signals_reach_the_command() {
+    let run = job("once", &["sh", "-c", "echo up; exec sleep 1000"]);
+    let run = run.env("FTSH_KILL_TIMEOUT", "1000").start();
+    run.until("the command", Running::has_output);
+    run.signal(Signal::SIGTERM);
+    let run = ended(run);
+    assert_eq!(run.read("statuses"), "143\n");
+}
+
 #[test]
 fn the_end_of_the_job_ends_the_head() {
     let run = ended(job("once", &["sh", "-c", "kill -9 $PPID; cat"]).stdin_stays_open().start());

@@ -58,7 +58,8 @@ pub use random::random;
 pub use remove_tree::{is_left_by_removal, remove_tree};
 pub use signals::{
     Caught, Thread, catch, catch_children, die_by, hold_signals, is_ignored, next_signal,
-    release_signals, restore_job_control, suspend, suspend_self, without_stopping,
+    release_signals, release_signals_of, restore_job_control, suspend, suspend_self,
+    without_stopping,
 };
 pub use sock_diag::tcp_bytes;
 pub use vfork::{spawn, spawn_within};

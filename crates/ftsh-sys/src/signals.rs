@@ -2,6 +2,8 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{IntoRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -231,6 +233,12 @@ pub fn hold_signals() {
 /// The Java VM and some service managers start programs with SIGTERM blocked.
 pub fn release_signals() {
     let _ = SigSet::empty().thread_set_mask();
+}
+
+/// Makes a command start without blocked signals, whatever this process blocks.
+pub fn release_signals_of(command: &mut Command) -> &mut Command {
+    // SAFETY: the change of the mask is async-signal-safe.
+    unsafe { command.pre_exec(|| SigSet::empty().thread_set_mask().map_err(Into::into)) }
 }
 
 /// Takes one of the blocked signals, waiting at most for the limit, or forever without a limit.

@@ -112,7 +112,8 @@ pub(super) fn call_home(
     let (running, is_over) = channel::<()>();
     let (mut outputs, mut receiver, mut reader) = (Vec::new(), Some(receiver), None);
     let ended = covered::attend(|| {
-        let mut child = command.spawn().map_err(|error| cannot_run(&command, &error))?;
+        let child = ftsh_sys::release_signals_of(&mut command).spawn();
+        let mut child = child.map_err(|error| cannot_run(&command, &error))?;
         let input = child.stdin.take().and_then(|input| streams.deliver(0, input).0);
         outputs.extend(child.stdout.take().map(|output| streams.carry(1, output)));
         outputs.extend(child.stderr.take().map(|errors| streams.carry(2, errors)));
