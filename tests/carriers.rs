@@ -154,13 +154,29 @@ fn limits_and_signals_cancel_jobs() {
     let run = script(&format!("try for 1 second or 1 time\n{text}\nend")).failure(124);
     nothing_left(&run);
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-        let run = script(text).start();
+        let run = script(text).env("FTSH_CARRY_HOST", "outer").start();
         run.until_lines("waiting", 1);
         run.signal(signal);
         run.until_gone("the end of all");
         let run = run.wait();
         nothing_left(run.killed_by(signal));
+        // No variables of a carrier around this shell, and no blocked signals.
+        let calls = run.read("calls");
+        let calls: Vec<_> = calls.lines().filter(|call| call.starts_with("cancel ")).collect();
+        let clean = |call: &&str| call.ends_with(" host= SigBlk:\t0000000000000000");
+        assert!(!calls.is_empty() && calls.iter().all(clean), "{calls:?}");
     }
+}
+
+/// The supervisor calls `cancel`, as the shell is killed.
+#[test]
+#[ignore = "slow: `.ci/run` includes it"]
+fn a_cancel_that_hangs_is_killed_with_its_processes() {
+    let run = script("forall x in a on fake 'queued cancel-hangs'\ntrue\nend").start();
+    run.until_lines("waiting", 1);
+    run.signal(Signal::SIGKILL);
+    run.until_gone("the end of all");
+    run.wait().killed_by(Signal::SIGKILL);
 }
 
 /// The client of an engine creates the job after SIGTERM, once `cancel` has ended or a second later.

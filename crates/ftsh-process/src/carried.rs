@@ -13,6 +13,7 @@ use bstr::{BString, ByteSlice};
 use wait_timeout::ChildExt;
 
 use crate::cleanup::{Note, NoteKind, Registry};
+use crate::kill::kill_subtree;
 
 /// Time limit of a command that cancels jobs.
 pub const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -100,10 +101,14 @@ pub(crate) fn cancel_jobs(notes: &[PathBuf]) {
     while let Some(first) = jobs.pop() {
         let alike = jobs.extract_if(.., |job| job.is_like(&first)).map(|job| job.name);
         let names: Vec<_> = alike.chain([first.name.clone()]).collect();
-        let child = Command::new(&first.program)
+        let child = ftsh_sys::release_signals_of(&mut Command::new(&first.program))
             .arg("cancel")
             .args(names)
             .env(CARRY_WORDS, OsStr::from_bytes(&first.words))
+            // Those of a carrier that runs this shell.
+            .env_remove("FTSH_CARRY_JOB")
+            .env_remove("FTSH_CARRY_AVOID")
+            .env_remove("FTSH_CARRY_HOST")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -112,7 +117,7 @@ pub(crate) fn cancel_jobs(notes: &[PathBuf]) {
         if let Ok(mut child) = child
             && !matches!(child.wait_timeout(CANCEL_TIMEOUT), Ok(Some(_)))
         {
-            let _ = child.kill();
+            kill_subtree(child.id().cast_signed());
             let _ = child.wait();
         }
     }
