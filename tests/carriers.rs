@@ -225,6 +225,12 @@ fn processes_of_carriers_that_failed_are_killed() {
 }
 
 #[test]
+fn a_carrier_that_prints_after_the_report_is_ended() {
+    let run = script("forall x in a on fake drips\necho $x\nend").stdout("a\n").success();
+    nothing_left(&run);
+}
+
+#[test]
 fn a_limit_ends_a_carrier_that_prints_after_the_report() {
     let text = "try for 2 seconds or 1 time\nforall x in a on fake drips\ntrue\nend\nend";
     let run = script(text).failure(124);

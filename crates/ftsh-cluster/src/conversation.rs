@@ -66,7 +66,13 @@ impl ClusterDriver {
                         ready.push_back(Event::Placed { process: it.dispatched.process, node });
                     }
                 }
-                HeadOutput::Printed(stream, bytes) => it.unprinted.push(stream, &bytes),
+                HeadOutput::Printed(stream, bytes) => {
+                    // A carrier that still hands output on is not late, unless the branch is to end.
+                    if stream == Stream::Output && it.awaited == AwaitedEvent::End {
+                        it.kill_at = it.kill_at.map(|_| inner.now() + END_TIMEOUT);
+                    }
+                    it.unprinted.push(stream, &bytes);
+                }
                 HeadOutput::Recorded if it.carried.is_some() && !it.engine_ended => {
                     it.connection.close_input(inner);
                     it.kill_at = Some(inner.now() + END_TIMEOUT);

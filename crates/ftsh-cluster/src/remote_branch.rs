@@ -276,13 +276,6 @@ impl RemoteBranch {
 
     /// Handles bytes from a pipe.
     pub(crate) fn on_bytes(&mut self, pipe: ConnectionPipe, now: Time, bytes: &[u8]) {
-        // A carrier that still has output to hand on is not late, unless the branch is to end.
-        if let Some(kill_at) = &mut self.kill_at
-            && self.returned.is_none()
-            && self.awaited == AwaitedEvent::End
-        {
-            *kill_at = now + END_TIMEOUT;
-        }
         match pipe {
             ConnectionPipe::Input | ConnectionPipe::Files => {}
             ConnectionPipe::Output => self.head.on_stdout(now, bytes),
