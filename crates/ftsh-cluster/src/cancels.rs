@@ -71,6 +71,9 @@ impl Cancels {
         let Some(call) = self.calls.get_mut(&number) else { return };
         if let Received::Bytes(bytes) = call.connection.read(driver, pipe) {
             call.messages.extend_from_slice(&bytes);
+            // The log shows the last line.
+            let old = call.messages.len().saturating_sub(4096);
+            call.messages.drain(..old);
         }
     }
 

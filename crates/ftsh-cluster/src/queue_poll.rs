@@ -21,6 +21,9 @@ use ftsh_syntax::engine::EngineId;
 /// Time limit of the command. Slurm's command gives up after 10 to 100 seconds, as configured.
 const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// Maximum length of a list in bytes.
+const MAX_LIST: usize = 16 << 20;
+
 /// Running poll.
 #[derive(Debug)]
 pub(super) struct QueuePoll {
@@ -102,6 +105,9 @@ impl ClusterDriver {
             && pipe == ConnectionPipe::Output
         {
             poll.answer.extend_from_slice(&bytes);
+            if poll.answer.len() > MAX_LIST {
+                poll.end(&mut self.inner);
+            }
         }
     }
 
@@ -109,7 +115,8 @@ impl ClusterDriver {
     pub(super) fn poll_ended(&mut self, number: u64, status: CommandStatus) {
         let Some(id) = self.engine_with_poll(number) else { return };
         let Some(mut poll) = self.engine(id).poll.take() else { return };
-        while let Received::Bytes(bytes) =
+        // One read takes all that the command has left in the pipe.
+        if let Received::Bytes(bytes) =
             poll.connection.read(&mut self.inner, ConnectionPipe::Output)
         {
             poll.answer.extend_from_slice(&bytes);
