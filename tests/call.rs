@@ -72,6 +72,19 @@ fn a_stranger_is_no_job() {
 }
 
 #[test]
+fn silent_strangers_do_not_hold_the_job_up() {
+    let run = job("silent", &["echo", "hi"]).start();
+    run.until_lines("home", 1);
+    let home = std::fs::read_to_string(run.directory().join("home")).expect("a file");
+    let (address, _) = home.split_once('/').expect("an address");
+    let strangers = [(); 2].map(|()| std::net::TcpStream::connect(address).expect("a connection"));
+    std::fs::write(run.directory().join("connected"), "").expect("a file");
+    let run = ended(run);
+    run.expect_stdout(b"hi\n");
+    drop(strangers);
+}
+
+#[test]
 fn the_word_may_be_in_a_file_and_does_not_reach_the_command() {
     let command = ["sh", "-c", "echo \"${FTSH_CALL_HOME-unset}\""];
     for mode in ["once", "file"] {

@@ -9,7 +9,7 @@ use std::fmt;
 use std::hash::Hasher;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use nix::sys::socket::setsockopt;
@@ -21,8 +21,10 @@ use ftsh_process::random;
 use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
-/// Maximum time for connecting, and for each part of a greeting.
-const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum time of a greeting at the head, which greets one connection after the other.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum time for connecting, and of a greeting on a node. The head may greet strangers before.
+const NODE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time without an answer after which the connection is broken, in milliseconds.
 const SILENCE: u32 = 90_000;
 /// Time without packets after which the system probes the connection, in seconds.
@@ -83,8 +85,8 @@ impl Home {
 
     /// Calls the head. Returns none if the head is gone or has had a call.
     pub(super) fn call(&self) -> Result<Option<(Half, Half)>> {
-        match TcpStream::connect_timeout(&self.address, GREETING_TIMEOUT) {
-            Ok(stream) => Ok(self.greet(stream, NODE, HEAD).ok()),
+        match TcpStream::connect_timeout(&self.address, NODE_TIMEOUT) {
+            Ok(stream) => Ok(self.greet(stream, NODE, HEAD, NODE_TIMEOUT).ok()),
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(None),
             Err(error) => Err(anyhow!("can't connect to {}: {}", self.address, plain(&error))),
         }
@@ -92,7 +94,7 @@ impl Home {
 
     /// Greets a connection at the head. Returns halves for sending and receiving.
     pub(super) fn accept(&self, stream: TcpStream) -> io::Result<(Half, Half)> {
-        self.greet(stream, HEAD, NODE)
+        self.greet(stream, HEAD, NODE, HEAD_TIMEOUT)
     }
 
     fn greet(
@@ -100,9 +102,19 @@ impl Home {
         mut stream: TcpStream,
         ours: [&[u8]; 2],
         theirs: [&[u8]; 2],
+        timeout: Duration,
     ) -> io::Result<(Half, Half)> {
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(GREETING_TIMEOUT))?;
+        let until = Instant::now() + timeout;
+        let receive = |stream: &mut TcpStream| {
+            let mut bytes = Key::default();
+            for byte in bytes.chunks_mut(1) {
+                // No time left is an error.
+                stream.set_read_timeout(Some(until.saturating_duration_since(Instant::now())))?;
+                stream.read_exact(byte)?;
+            }
+            Ok::<_, io::Error>(bytes)
+        };
         // The connection breaks soon after the other machine is gone.
         setsockopt(&stream, KeepAlive, &true)?;
         setsockopt(&stream, TcpKeepIdle, &PROBE_AFTER)?;
@@ -185,7 +197,7 @@ impl Half {
 #[cfg(test)]
 mod tests {
     use std::net::{Ipv4Addr, TcpListener};
-    use std::thread::scope;
+    use std::thread::{scope, sleep, spawn};
 
     use super::*;
 
@@ -218,6 +230,22 @@ mod tests {
         assert_eq!(head.1.receive().expect("a packet"), (PacketKind::Ended, 255, vec![]));
         head.0.close();
         assert!(node.1.receive().is_err());
+    }
+
+    #[test]
+    fn a_greeting_that_drips_is_given_up() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let home = Home::new(listener.local_addr().expect("an address")).expect("a word");
+        let mut stranger = TcpStream::connect(home.address).expect("a connection");
+        let dripping = spawn(move || {
+            while stranger.write_all(&[7]).is_ok() {
+                sleep(Duration::from_millis(100));
+            }
+        });
+        let error = home.accept(listener.accept().expect("a connection").0).err();
+        // The end of all bytes of a greeting would be a wrong proof.
+        assert_ne!(error.map(|error| error.kind()), Some(ErrorKind::PermissionDenied));
+        dripping.join().expect("no panic");
     }
 
     #[test]
