@@ -170,5 +170,5 @@ fn a_killed_shell_leaves_nothing_with_a_liar() {
 #[test]
 #[ignore = "slow: `.ci/run` includes it"]
 fn three_hundred_lies_are_not_believed() {
-    lies(300, 15, u64::from(std::process::id()));
+    lies(300, 30, u64::from(std::process::id()));
 }
