@@ -129,7 +129,7 @@ pub(crate) struct GuardFrame {
     pub caught: Option<Arc<Failure>>,
     /// Last attempt, once the attempts have ended.
     pub last: Option<LastAttempt>,
-    /// Results of the branches of an inner `forall` that was cut short.
+    /// Results of the branches of the last `forall` inside that ended.
     pub branches: Option<Arc<BranchResults>>,
 }
 
@@ -142,6 +142,8 @@ pub(crate) struct FinallyFrame {
     pub code: Arc<FinallyCode>,
     /// Failure shown by `$error`; `None` after success.
     pub error: Option<Arc<Failure>>,
+    /// Results of the branches of the last `forall` before the group.
+    pub branches: Option<Arc<BranchResults>>,
     /// Last attempt, if one was made.
     pub last: Option<LastAttempt>,
     /// Continuation after the group.

@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::frames::FrameKind;
-use crate::tasks::{ParentContext, Task};
+use crate::tasks::{ParentContext, Task, branch_results};
 use crate::time::Deadline;
 
 impl Core {
@@ -50,6 +50,7 @@ impl Core {
             attempt: task.attempt(),
             failure: task.caught().cloned(),
             succeeded: task.is_after_success(),
+            branches: branch_results(task).cloned(),
             depth: task.depth(),
             is_guarded: task.leaves_time_to_clean_up(),
             scratch: task.scratch().cloned(),

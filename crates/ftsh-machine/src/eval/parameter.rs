@@ -11,7 +11,7 @@ use crate::event::Reply;
 use crate::outcome::{BranchResults, FailureKind};
 use crate::size;
 use crate::size::{MAX_VALUE_LEN, ValueTooLong};
-use crate::tasks::Task;
+use crate::tasks::{Task, branch_results};
 use crate::values::{List, Suspend, Value};
 use ftsh_syntax::ast::{Expr, ExprKind, Index, Parameter, Substitute, VariableUse, Word, WordPart};
 use ftsh_syntax::nearest::slip;
@@ -264,7 +264,10 @@ impl<'a> Expander<'a> {
 
     /// Returns the list `$failed`, `$failed_errors` or `$succeeded`, where defined.
     fn branch_words(&self, name: &str) -> Result<Option<List>, Suspend> {
-        let Some(branches) = branches_of(self.task, name) else { return Ok(None) };
+        let Some(branches) = branches_of(self.task, name) else {
+            let is_empty = is_of_branches(name) && self.task.is_after_success();
+            return Ok(is_empty.then(List::default));
+        };
         let (mut list, mut pushed) = (List::default(), Ok(()));
         let mut push = |word: &[u8]| {
             if pushed.is_ok() {
@@ -346,8 +349,12 @@ impl<'a> Expander<'a> {
 /// Returns the results of branches that the list `$failed`, `$failed_errors` or `$succeeded` shows, where
 /// defined.
 pub(crate) fn branches_of<'a>(task: &'a Task, name: &str) -> Option<&'a BranchResults> {
-    let is_list = matches!(name, "failed" | "failed_errors" | "succeeded");
-    task.caught().filter(|_| is_list)?.of_branches().map(Arc::as_ref)
+    if is_of_branches(name) { branch_results(task).map(Arc::as_ref) } else { None }
+}
+
+/// Returns true for the name of a list of branches.
+fn is_of_branches(name: &str) -> bool {
+    matches!(name, "failed" | "failed_errors" | "succeeded")
 }
 
 fn no_element(list: &List, position: i64) -> Suspend {

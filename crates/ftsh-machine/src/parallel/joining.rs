@@ -191,6 +191,7 @@ fn joined(task: &mut Task) -> Flow {
     let mut what = "a stage";
     let failed = match join.kind {
         JoinKind::Branches { clauses, tally, .. } => {
+            task.note_branches(|| tally.cut(&clauses));
             if let Some(failed) = tally.result(&clauses) {
                 return Flow::Throw(branches_failed(task, failed));
             }

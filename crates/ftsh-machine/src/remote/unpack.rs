@@ -81,6 +81,7 @@ impl Unpacked {
             attempt: around.attempt,
             failure: failure(std::mem::take(&mut around.caught), &self.sources),
             succeeded: around.succeeded,
+            branches: None,
             depth: around.depth,
             is_guarded: around.is_guarded,
             scratch: None,

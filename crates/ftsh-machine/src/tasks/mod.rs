@@ -9,4 +9,5 @@ pub(crate) use self::replacing::Replacing;
 pub(crate) use self::table::Tasks;
 pub(crate) use self::task::{
     AfterEmptied, Cancellation, CommittingFiles, ParentContext, RunningCommand, Task, TaskState,
+    branch_results,
 };

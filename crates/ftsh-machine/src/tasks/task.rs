@@ -19,7 +19,7 @@ use crate::endings::{
 use crate::event::{Refusal, Reply};
 use crate::frames::{CallFrame, Frame, FrameKind};
 use crate::invocation::{Expanded, IoTable, Opening, Redirects, WrittenVariable};
-use crate::outcome::{Failure, FailureKind, KindAndCode, Outcome};
+use crate::outcome::{BranchResults, Failure, FailureKind, KindAndCode, Outcome};
 use crate::packed::{AttemptInfo, BranchFiles};
 use crate::program::{Address, Program};
 use crate::resources::ResourceHandle;
@@ -140,6 +140,8 @@ pub(crate) struct ParentContext {
     pub failure: Option<Arc<Failure>>,
     /// True inside a `finally` group after success.
     pub succeeded: bool,
+    /// Results shown by `$failed`.
+    pub branches: Option<Arc<BranchResults>>,
     /// Depth of nested calls.
     pub depth: usize,
     /// True if an enclosing `finally` group has not yet run.
@@ -515,9 +517,25 @@ impl<'t> PreviousResult<'t> {
     }
 }
 
+/// Returns the results of branches that `$failed` shows. A `finally` group also shows those of a
+/// `forall` that succeeded.
+pub(crate) fn branch_results(task: &Task) -> Option<&Arc<BranchResults>> {
+    let known = task.frames.iter().rev().find(|frame| previous_result_of(frame).is_some());
+    let noted = match known.map(|frame| &frame.kind) {
+        Some(FrameKind::Finally(group)) => group.branches.as_ref(),
+        Some(_) => None,
+        None => task.inherited.branches.as_ref(),
+    };
+    task.caught().and_then(|failure| failure.of_branches()).or(noted)
+}
+
 /// Returns the previous result known to the innermost structure that has one.
 fn previous_result(frames: &[Frame]) -> Option<PreviousResult<'_>> {
-    frames.iter().rev().find_map(|frame| match &frame.kind {
+    frames.iter().rev().find_map(previous_result_of)
+}
+
+fn previous_result_of(frame: &Frame) -> Option<PreviousResult<'_>> {
+    match &frame.kind {
         FrameKind::Catch(failure, _) => Some(PreviousResult::Failure(failure)),
         FrameKind::Finally(frame) => {
             Some(frame.error.as_ref().map_or(PreviousResult::Success, PreviousResult::Failure))
@@ -526,7 +544,7 @@ fn previous_result(frames: &[Frame]) -> Option<PreviousResult<'_>> {
             frame.failure.as_ref().map(PreviousResult::Failure)
         }
         _ => None,
-    })
+    }
 }
 
 impl Task {

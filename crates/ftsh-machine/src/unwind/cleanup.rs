@@ -375,7 +375,7 @@ impl Unwinder<'_> {
             FrameKind::Finally(group) => Some((group.code.line, true)),
             FrameKind::Join(join) => {
                 if let JoinKind::Branches { tally, clauses, .. } = &join.kind {
-                    task.note_branches(tally.cut(clauses));
+                    task.note_branches(|| tally.cut(clauses));
                 }
                 None
             }

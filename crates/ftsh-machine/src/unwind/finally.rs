@@ -52,8 +52,8 @@ impl Unwinder<'_> {
             Continuation::Throw(thrown) => Some(Arc::clone(&thrown.failure)),
             Continuation::Canceled => cancellation.map(|cancellation| {
                 let mut failure = Arc::clone(&cancellation.failure);
-                if let Some(branches) = guard.branches {
-                    Arc::make_mut(&mut failure).branches = Some(branches);
+                if let Some(branches) = &guard.branches {
+                    Arc::make_mut(&mut failure).branches = Some(Arc::clone(branches));
                 }
                 failure
             }),
@@ -80,6 +80,7 @@ impl Unwinder<'_> {
             ended_in,
             code,
             error,
+            branches: guard.branches,
             last: guard.last,
             then,
             limit,
@@ -166,15 +167,15 @@ impl Task {
         }
     }
 
-    /// Records the results of the branches of a canceled `forall`, for the enclosing `finally`
-    /// group.
-    pub(crate) fn note_branches(&mut self, branches: Arc<BranchResults>) {
+    /// Records the results of the branches of a `forall` that ended or was canceled, for the
+    /// enclosing `finally` group.
+    pub(crate) fn note_branches(&mut self, results: impl FnOnce() -> Arc<BranchResults>) {
         let guard = self.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
             FrameKind::Guard(guard) => Some(guard),
             _ => None,
         });
         if let Some(guard) = guard {
-            guard.branches = Some(branches);
+            guard.branches = Some(results());
         }
     }
 
