@@ -24,6 +24,35 @@ fn command_text_takes_a_name_and_arguments() {
 }
 
 #[test]
+fn each_script_is_checked_and_printed() {
+    let ftsh = |options: &[&str], scripts: &[&str]| {
+        Ftsh::new()
+            .file("good.ftsh", "echo   a")
+            .file("odd.ftsh", "#!/usr/bin/ftsh --backoff='fixed from 1 ms'\ntry for 20 ms; a; end")
+            .file("bad.ftsh", "try")
+            .args(options)
+            .args(scripts)
+    };
+    ftsh(&["-n"], &["good.ftsh", "good.ftsh"]).stdout("").success();
+    ftsh(&["-n"], &["good.ftsh", "bad.ftsh", "good.ftsh"]).stderr("bad.ftsh:1").failure(2);
+    let warned = ftsh(&["-n", "--strict"], &["good.ftsh", "odd.ftsh", "good.ftsh"]).run().errors();
+    assert!(!warned.contains("short-limit"), "{warned}");
+    let both = ftsh(&["-n", "--"], &["bad.ftsh", "nosuch", "bad.ftsh"]).failure(2).errors();
+    assert_eq!(both.matches("bad.ftsh:1").count(), 2, "{both}");
+    assert!(both.contains("`nosuch`") && both.contains("each word is a script"), "{both}");
+    let warning = Ftsh::new()
+        .file("a", "echo a")
+        .file("b", "echo \"\\n\"")
+        .args(["-n", "--strict", "a", "b", "a"]);
+    warning.stderr("b:1").failure(1);
+    ftsh(&["-p"], &["good.ftsh", "good.ftsh"]).stdout("echo a\necho a\n").success();
+    ftsh(&["-p"], &["bad.ftsh", "good.ftsh"]).stdout("echo a\n").failure(2);
+    // Elsewhere, the words are arguments.
+    ftsh(&["-nc", "echo", "name"], &["bad.ftsh"]).success();
+    ftsh(&[], &["good.ftsh", "bad.ftsh"]).stdout("a\n").success();
+}
+
+#[test]
 fn a_script_gets_its_name_and_arguments() {
     Ftsh::script("echo $0 $# \"$1\"").args(["one two"]).stdout("script.ftsh 1 one two\n").success();
 }

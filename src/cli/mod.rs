@@ -23,8 +23,8 @@ use std::rc::Rc;
 use anyhow::{Result, anyhow};
 use nix::sys::stat::{SFlag, fstat};
 
-use self::messages::{end, print_message, print_text};
-use self::options::flags::{self, Request};
+use self::messages::{NOTHING_WAS_RUN, end, print_error, print_message, print_text};
+use self::options::flags::{self, Flags, Request};
 use self::options::shebang;
 use self::plan::resolve::{self, ProcessContext};
 use self::plan::source::{ScriptSource, UnusableScript};
@@ -36,6 +36,7 @@ use ftsh_machine::Outcome;
 use ftsh_process as process;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::{Script, print};
+use ftsh_sys::os_error::plain;
 
 /// Exit status if the program of a prefix does not exist.
 const NOT_FOUND: u8 = 127;
@@ -90,7 +91,7 @@ fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
         terminal: io::stdin().is_terminal() && io::stdout().is_terminal(),
         status_line: process::shows_status_line(),
     };
-    let flags = match request(words) {
+    let flags = match request(&mut words) {
         Ok(Request::Work(flags)) => *flags,
         Ok(Request::Print(text)) => return Ok(print_text(&text)),
         Err(error) => {
@@ -101,6 +102,9 @@ fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
             return Err(error);
         }
     };
+    if flags.only_reads_scripts() && flags.words.len() > 1 {
+        return Ok(read_each(&words, &flags));
+    }
     if !flags.preview.is_empty() && !is_previewed {
         return preview::run(&flags.preview, std::env::args_os().skip(1));
     }
@@ -133,13 +137,42 @@ fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
     execute(plan, &context)
 }
 
-/// Returns the request of a command line. Options of the script's `#!` line count as well.
-fn request(words: Vec<OsString>) -> Result<Request> {
-    let mut words = shebang::split(words)?;
-    match flags::parse(&mut words)? {
+/// Checks or prints several scripts, each with the options of its own `#!` line. Returns the outcome
+/// with the highest status.
+fn read_each(words: &[OsString], flags: &Flags) -> Outcome {
+    let options = &words[..words.len() - flags.words.len()];
+    let mut highest = Outcome::Succeeded;
+    for script in &flags.words {
+        let read = match std::fs::metadata(script) {
+            Err(error) if script != "-" => Err(messages::usage(
+                Slug::ScriptFile,
+                format_args!(
+                    "can't read the script `{}`: {}; with `-n` and `-p`, each word is a script",
+                    script.display(),
+                    plain(&error)
+                ),
+            )),
+            _ => execute_command_line(options.iter().chain([script]).cloned().collect()),
+        };
+        let outcome = read.unwrap_or_else(|error| {
+            print_error(&error);
+            Outcome::Exited(NOTHING_WAS_RUN)
+        });
+        if outcome.exit_code() > highest.exit_code() {
+            highest = outcome;
+        }
+    }
+    highest
+}
+
+/// Returns the request of a command line, whose words are split where a `#!` line has joined them.
+/// Options of the script's `#!` line count as well.
+fn request(words: &mut Vec<OsString>) -> Result<Request> {
+    *words = shebang::split(std::mem::take(words))?;
+    match flags::parse(words)? {
         Request::Work(flags) => match prefix::help(&flags) {
             Some(text) => Ok(Request::Print(text)),
-            None => shebang::complete(flags, words),
+            None => shebang::complete(flags, words.clone()),
         },
         print @ Request::Print(_) => Ok(print),
     }

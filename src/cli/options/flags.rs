@@ -264,6 +264,15 @@ impl Flags {
         !is_other && views.into_iter().all(Option::is_none)
     }
 
+    /// True if each word names a script, because scripts are only checked or printed.
+    pub(crate) fn only_reads_scripts(&self) -> bool {
+        (self.check || self.print)
+            && !(self.durations || self.durations_forget || self.storm)
+            && self.preview.is_empty()
+            && self.has_script()
+            && !self.is_prefix()
+    }
+
     /// True for one end of a call between a job and a head.
     pub(crate) fn calls(&self) -> bool {
         self.answer.is_some() || self.call_home.is_some()
