@@ -414,6 +414,21 @@ fn the_word_after_lock_is_its_file_or_the_script() {
 }
 
 #[test]
+fn the_variable_of_a_lock_is_no_switch() {
+    for value in ["1", "yes", "true"] {
+        let refused = Ftsh::script("touch ran").env("FTSH_LOCK", value).failure(2);
+        let expected = format!("`FTSH_LOCK` can't be `{value}`: expected the file of the lock");
+        refused.expect_stderr(&expected);
+        assert!(!refused.directory.path().join("ran").exists());
+    }
+    for value in ["0", ""] {
+        let finished = Ftsh::script("ls").env("FTSH_LOCK", value).stdout("script.ftsh\n").success();
+        assert!(finished.errors().is_empty(), "{}", finished.errors());
+    }
+    Ftsh::script("ls").env("FTSH_LOCK", "./1").stdout("1\nscript.ftsh\n").success();
+}
+
+#[test]
 fn variables_name_a_lock_but_not_for_others() {
     let script = "ftsh -c 'echo inner'
         sh -c 'echo \"<$FTSH_LOCK$FTSH_LOCK_WAIT$FTSH_LOCK_BUSY$FTSH_SPLAY>\"'";

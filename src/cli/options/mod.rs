@@ -83,7 +83,12 @@ pub fn value_name(option: &Arg) -> Option<&str> {
 /// Returns the variable of an option in the form of an assignment; a switch has the value that turns
 /// it on.
 pub fn assignment(option: &Arg) -> Option<String> {
-    let on = if option.get_action().takes_values() { "" } else { "=1" };
+    let on = match option.get_long() {
+        // Unlike the option, the variable has no form without a value.
+        Some("lock") => "=FILE",
+        _ if option.get_action().takes_values() => "",
+        _ => "=1",
+    };
     setting(names(option).first()?).map(|setting| format!("{}{on}", setting.variable))
 }
 

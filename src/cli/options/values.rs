@@ -149,6 +149,22 @@ pub(crate) fn switch(text: &str) -> Result<bool, BadValue> {
     }
 }
 
+/// Refuses a value of `FTSH_LOCK` that would turn a switch on or off, except for `0`, which stands for
+/// no lock. The text itself need not be UTF-8.
+pub(crate) fn lock(text: &str) -> Result<bool, BadValue> {
+    match text {
+        "0" => Ok(false),
+        "1" | "yes" | "true" | "on" | "no" | "false" | "off" => {
+            let why = format!(
+                "expected the file of the lock, like `/run/lock/sync`; `./{text}` is a file of \
+                 that name"
+            );
+            Err(BadValue::Because(why))
+        }
+        _ => Ok(true),
+    }
+}
+
 /// Parses a level of the log.
 pub(crate) fn level(text: &str) -> Result<u8, BadValue> {
     let level = text.parse().ok().filter(|level: &u8| *level <= 100);

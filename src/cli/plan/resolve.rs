@@ -236,7 +236,10 @@ impl Resolver<'_> {
                 Slug::OptionConflict,
                 "`--lock` without a file needs a script file; name one by `--lock=FILE`",
             )),
-            (None, _) => Ok(self.context.get("FTSH_LOCK").map(place)),
+            (None, _) => {
+                let is_file = self.context.read("FTSH_LOCK", values::lock)?.unwrap_or_default();
+                Ok(self.context.get("FTSH_LOCK").filter(|_| is_file).map(place))
+            }
         }
     }
 
