@@ -114,6 +114,17 @@ impl Signature {
         least <= arguments && most.is_none_or(|most| arguments <= most)
     }
 
+    /// Returns true if any number of words may stand in the place of an argument.
+    pub fn takes_words(&self, at: usize) -> bool {
+        let last = self.parameters.len().saturating_sub(1);
+        let Some(words) = self.parameters.get(last).and_then(|name| name.strip_suffix('…'))
+        else {
+            return false;
+        };
+        // The first of several numbers is one of them.
+        at >= last || self.parameters[at..last].iter().all(|name| format!("{name}s") == words)
+    }
+
     /// Returns the least and the largest number of arguments.
     fn bounds(&self) -> (usize, Option<usize>) {
         let is_optional = |name: &&&str| name.starts_with('[') || name.ends_with('…');

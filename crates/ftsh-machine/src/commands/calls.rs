@@ -34,8 +34,11 @@ impl CommandRunner<'_> {
         args.push(BString::from(&**name));
         let from = task.stack.len().saturating_sub(arguments);
         for value in &task.stack[from..] {
-            if let Value::List(list) = value {
-                args.extend(list.iter().map(ToOwned::to_owned));
+            if let Value::List(_) | Value::Words(_) = value {
+                value.each_word(|word| {
+                    args.push(word.into());
+                    Ok(())
+                })?;
                 continue;
             }
             args.push(size::copy(&Expander::new(self.core, task).text(value)?)?);

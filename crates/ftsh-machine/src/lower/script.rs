@@ -17,6 +17,7 @@ use ftsh_syntax::ast::{
     UnaryOperator, Word, calls,
 };
 use ftsh_syntax::span::{Source, Span};
+use ftsh_syntax::vocabulary::function;
 
 /// Variable holding the last standard error of a failed attempt.
 pub(super) const ERROR_OUTPUT: &str = "error_output";
@@ -415,8 +416,14 @@ impl<'a> Lower<'a> {
             ExprKind::Word(word) => self.word(word, Instruction::Operand),
             ExprKind::Group(inner) => self.expr(inner),
             ExprKind::Call { name, args } => {
-                for arg in args {
+                let signature = function(name);
+                for (at, arg) in args.iter().enumerate() {
+                    // A function of the script takes words as well.
+                    let takes_words = || signature.is_none_or(|it| it.takes_words(at));
                     match &arg.kind {
+                        ExprKind::Word(word) if word.is_all_arguments() && takes_words() => {
+                            self.word(word, Instruction::Words);
+                        }
                         ExprKind::Word(word) => self.word(word, Instruction::Argument),
                         _ => self.expr(arg),
                     }

@@ -32,6 +32,21 @@ impl Word {
         self.variable().filter(|variable| variable.is_all())
     }
 
+    /// Returns true if the word consists of all arguments: `$@`, `$*` or `"$@"`.
+    pub fn is_all_arguments(&self) -> bool {
+        let is_plain = |it: &VariableUse| it.index.is_none() && it.substitute.is_none();
+        match &self.parts[..] {
+            [WordPart::Variable(all)] => {
+                matches!(all.parameter, Parameter::At | Parameter::Star) && is_plain(all)
+            }
+            [WordPart::Double(quoted)] => {
+                matches!(&quoted[..], [Quoted::Variable(all)]
+                    if all.parameter == Parameter::At && is_plain(all))
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the text if the value of the word is the same text in every environment.
     ///
     /// The word is then one part without quotes, patterns and home directory.
