@@ -40,6 +40,44 @@ fn words_inside_a_word_are_no_head() {
 }
 
 #[test]
+fn a_limit_that_looks_like_a_delay_is_warned_of() {
+    let words = "try 2 times backoff none 1 min -- true".split(' ');
+    let errors = Ftsh::new().args(words).success().errors();
+    assert!(errors.contains("not a delay") && errors.contains("[limit-after-policy]"), "{errors}");
+    let words = "try 1 min or 2 times backoff none -- true".split(' ');
+    assert_eq!(Ftsh::new().args(words).success().errors(), "");
+}
+
+#[test]
+fn words_of_scripts_are_no_heads() {
+    for (line, expected) in [
+        (
+            "for x in a b -- touch ran",
+            "a word of scripts: `ftsh -c 'for x in a b -- COMMAND'`, or `ftsh forall x in a b at mo",
+        ),
+        ("while true -- touch ran", "scripts: `ftsh -c 'while COMMAND; COMMAND; end'` [script-"),
+        ("in / -- touch ran", "scripts: `ftsh -c 'in DIR -- COMMAND'` [script-file]"),
+        ("function f -- touch ran", "`function` is a word of scripts: `ftsh -c 'SCRIPT'` [script"),
+        ("limit 1s touch 3", "no `--` before the command: write `ftsh limit 1s -- touch 3`"),
+        ("limit 1h30m touch ran", "no `--` before the command: write `ftsh limit 1h30m -- touch r"),
+        ("limit 1s touch -- touch ran", "limit 1s «touch»: expected a duration, like `5 minutes`;"),
+        (
+            "forall n in 1 .to. 3 -- touch ran",
+            "forall n in 1 «.to.» 3: a range is for scripts: `ftsh -c 'forall n in 1 .to. 3 -- COM",
+        ),
+        (
+            "try 2 times forany in x -1 .to. 3 y -- touch ran",
+            "«.to.» 3 y: a range is for scripts: `",
+        ),
+    ] {
+        let refused = Ftsh::new().args(line.split(' ')).failure(2);
+        let errors = refused.errors();
+        assert!(errors.contains(expected) && errors.lines().count() == 1, "{line}\n{errors}");
+        assert!(!refused.directory.path().join("ran").exists(), "{line}");
+    }
+}
+
+#[test]
 fn a_pipeline_in_one_word_is_explained_before_the_attempts() {
     let run = Ftsh::new().args(["try", "2", "times", "backoff", "none", "--", "a | b"]);
     let errors = run.failure(127).errors();

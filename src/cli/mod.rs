@@ -31,7 +31,7 @@ use self::plan::source::{ScriptSource, UnusableScript};
 use self::plan::{Action, RunPlan, TelemetryPlan};
 use self::run::Telemetry;
 use ftsh_ide::known::SessionSnapshot;
-use ftsh_ide::lint::{self, Programs, check_code};
+use ftsh_ide::lint::{self, Programs, UnknownPrograms, lint};
 use ftsh_machine::Outcome;
 use ftsh_process as process;
 use ftsh_syntax::slug::Slug;
@@ -212,8 +212,13 @@ fn start(
             print_message(Slug::NotFound, message);
             return Ok(Outcome::Exited(NOT_FOUND));
         }
-        for warning in script.iter().flat_map(check_code) {
-            messages::print_warning(&warning);
+        for warning in
+            script.iter().flat_map(|it| lint(it, &plan.machine.backoff, &UnknownPrograms))
+        {
+            // Other warnings are about scripts, or follow from the choice of a command alone.
+            if matches!(warning.slug, Slug::ValueInCode | Slug::LimitAfterPolicy) {
+                messages::print_warning(&warning);
+            }
         }
     }
     if let Ok(script) = &script {

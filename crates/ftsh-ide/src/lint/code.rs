@@ -19,7 +19,7 @@ const SHELLS: [&str; 6] = ["ash", "bash", "dash", "ksh", "sh", "zsh"];
 const NUMBERS: [&str; 5] = ["attempt", "elapsed", "error_code", "remaining", "slot"];
 
 /// Checks the code that commands of a script pass to other shells.
-pub fn check_code(script: &Script) -> Vec<Warning> {
+pub(super) fn check(script: &Script) -> Vec<Warning> {
     let plain = plain_variables(script);
     let mut warnings = Vec::new();
     walk::each(&script.body, &mut |command| {

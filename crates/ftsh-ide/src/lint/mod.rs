@@ -37,7 +37,6 @@ pub(crate) mod walk;
 #[cfg(test)]
 mod tests;
 
-pub use code::check_code;
 pub use engines::{engines, missing_carrier};
 pub use programs::{Programs, UnknownPrograms};
 pub use schedule::{Schedule, schedules};
@@ -70,7 +69,7 @@ pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Wa
     warnings.extend(returns::check(script));
     warnings.extend(branches::check(script));
     warnings.extend(channels::check(script));
-    warnings.extend(code::check_code(script));
+    warnings.extend(code::check(script));
     warnings.extend(filters::check(script));
     warnings.extend(indexes::check(script));
     warnings.extend(outside::check(script));
