@@ -118,7 +118,12 @@ impl Builder<'_> {
         }
         if let Some(text) = literal::expr(&amount) {
             match literal::number(&text) {
-                None if parse_joined(&text).is_some() => return whole(amount),
+                None if parse_joined(&text).is_some() => {
+                    if Unit::named(unit.as_str()).is_some() {
+                        return whole(amount);
+                    }
+                    return Err(not_a_duration(self.span(&unit), unit.as_str()).into());
+                }
                 None if Unit::named(unit.as_str()).is_some() => {
                     let error = SyntaxError::new(
                         Slug::NotANumber,

@@ -22,6 +22,21 @@ error[not-a-duration]: expected a duration, like `5 minutes`
   |             ^^
   = hint: put the command on the next line, or after a `;`
 ");
+    assert_snapshot!(rendered_errors("try for 1h30m cp a\nend\nlimit 1s cp -- a"), @"
+error[not-a-duration]: expected a duration, like `5 minutes`
+ --> t:1:15
+  |
+1 | try for 1h30m cp a
+  |               ^^
+  = hint: put the command on the next line, or after a `;`
+
+error[not-a-duration]: expected a duration, like `5 minutes`
+ --> t:3:10
+  |
+3 | limit 1s cp -- a
+  |          ^^
+  = hint: put the command on the next line, or after a `;`
+");
     assert_snapshot!(rendered_errors("try for 5 minutse\nend"), @"
 error[unknown-unit]: unknown unit `minutse`
  --> t:1:11
