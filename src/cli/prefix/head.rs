@@ -137,6 +137,17 @@ impl Head {
                 ),
             ));
         }
+        if let Some(at) = range(pieces, words) {
+            let (place, from, to) =
+                (marked(words, Mark::Word(at)), words[at - 1].display(), words[at + 1].display());
+            return Err(usage(
+                Slug::PrefixHead,
+                format_args!(
+                    "{place}: a range is for scripts: `ftsh -c '{keyword} n in {from} .to. {to} -- \
+                     COMMAND $n'`"
+                ),
+            ));
+        }
         let source = Source::of(keyword, pieces, words, start)?;
         let refuse = |why: &str| -> Error {
             let place = marked(words, source.odd_word(words));
@@ -208,6 +219,17 @@ impl Head {
     pub(super) fn reads_words(&self) -> bool {
         self.list.as_ref().is_some_and(|list| list.is_input)
     }
+}
+
+/// Returns the number of a `.to.` between two numbers in a list, where the words would be three items.
+fn range(pieces: &[Piece], words: &[OsString]) -> Option<usize> {
+    let is_number = |at: usize| words[at].to_str().is_some_and(|it| it.parse::<i64>().is_ok());
+    pieces.windows(3).find_map(|three| match *three {
+        [Piece::Item(from), Piece::Item(at), Piece::Item(to)] => {
+            (words[at] == ".to." && is_number(from) && is_number(to)).then_some(at)
+        }
+        _ => None,
+    })
 }
 
 /// Returns true if attempts may follow the first, and the clauses do not say which input they read.
