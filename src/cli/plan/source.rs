@@ -20,7 +20,7 @@ use ftsh_syntax::diagnostic;
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::slug::Slug;
 use ftsh_syntax::uses::parse_with_files;
-use ftsh_syntax::vocabulary::synonym;
+use ftsh_syntax::vocabulary::{ALONE, FORMS, KEYWORDS, synonym};
 use ftsh_syntax::{MAX_SCRIPT_LENGTH, SCRIPT_TOO_LONG, Script, SyntaxErrors, parse_bytes};
 use ftsh_sys::os_error::plain;
 
@@ -114,6 +114,20 @@ impl ScriptSource {
 
 /// Returns advice for a word that is no file, and was probably meant as a head or a command.
 fn command_advice(word: &str) -> String {
+    let script = match word {
+        "for" => {
+            return "; `for` is a word of scripts: `ftsh -c 'for x in a b -- COMMAND'`, or \
+                    `ftsh forall x in a b at most 1 -- COMMAND`"
+                .to_owned();
+        }
+        "in" => "in DIR -- COMMAND",
+        "if" | "while" | "with" => &format!("{word} COMMAND; COMMAND; end"),
+        _ if KEYWORDS.contains(&word) || FORMS.contains(&word) || ALONE.contains(&word) => "SCRIPT",
+        _ => "",
+    };
+    if !script.is_empty() {
+        return format!("; `{word}` is a word of scripts: `ftsh -c '{script}'`");
+    }
     let head = match word {
         _ if word.contains(['/', '.']) => return String::new(),
         "timeout" => Some("limit"),
