@@ -1,5 +1,7 @@
 //! `with`: a command beside a group.
 
+use insta::assert_snapshot;
+
 use super::world;
 
 #[test]
@@ -14,6 +16,14 @@ fn the_command_ends_with_the_group() {
     world()
         .run("try 2 times backoff none; with hang; with hang; fail; end; end; end")
         .fails("exit", 1);
+}
+
+#[test]
+fn a_limit_names_the_command_of_the_group() {
+    let ran = world().run("limit 2 s\nwith work 9\nok\nhang b\nend\nend").fails("timeout", 124);
+    assert_snapshot!(ran.message(), @"script:4: `hang b` ran out of time after 2 s");
+    let ran = world().run("limit 2 s\nwith work 9 | hang\nhang b\nend\nend").fails("timeout", 124);
+    assert_snapshot!(ran.message(), @"script:3: `hang b` ran out of time after 1 s, at the end of 2 s");
 }
 
 #[test]

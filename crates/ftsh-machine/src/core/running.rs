@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Core, trace::TraceWalk};
+use crate::branches::JoinKind;
 use crate::effect::Watch;
 use crate::endings::Thrown;
 use crate::event::MemoryUse;
@@ -101,7 +102,14 @@ impl Core {
             },
             TaskState::Sleeping(_) => RunningWork { sleeps: true, ..RunningWork::default() },
             TaskState::Children | TaskState::Forking | TaskState::AwaitingCleanup => {
-                let first = task.children().into_iter().find_map(|child| self.tasks.get(child));
+                let mut children = task.children();
+                // The command of a `with` usually runs as long as the group and explains nothing.
+                if let Some(FrameKind::Join(join)) = task.frames.last().map(|frame| &frame.kind)
+                    && let JoinKind::Beside(beside) = &join.kind
+                {
+                    children.sort_by_key(|child| *child == beside.companion);
+                }
+                let first = children.into_iter().find_map(|child| self.tasks.get(child));
                 first.map_or_else(RunningWork::default, |child| {
                     let mut running = self.running_below(child);
                     running.walk.leave_branch(self, task, child.id);
