@@ -178,6 +178,7 @@ fn help_is_a_word_too() {
     let help = |words: &[&str]| Ftsh::new().args(words).success().text();
     assert_eq!(help(&["help"]), help(&["--help"]));
     assert!(help(&["help", "hedge", "--lock"]).contains("`ftsh --lock FILE`: "));
+    Ftsh::new().args(["help", "try", "nosuch"]).refused(&["there is no help on `nosuch`"]);
     let run = Ftsh::new().file("help", "echo \"script $1\"").args(["help", "forany"]);
     run.stdout("script forany\n").success();
 }

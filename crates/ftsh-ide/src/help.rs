@@ -123,23 +123,33 @@ pub fn answer(topics: &[String], more: &[ProgramTopic], columns: usize, colors: 
     if topics.is_empty() {
         return overview(columns, colors);
     }
-    let of_program = |topic: &str| more.iter().find(|it| it.name == *topic);
-    let about = |topic: String| match text(&topic)
-        .or_else(|| of_program(&topic).map(|it| it.text.clone()))
-    {
+    let about = |topic: String| match text_of(&topic, more) {
         Some(text) => {
             let title = if colors { format!("\x1b[1m{topic}\x1b[0m") } else { topic.clone() };
             format!("{title}\n{}", wrapped(&text, columns))
         }
-        None => {
-            let mut names: Vec<&str> = self::topics().collect();
-            names.extend(more.iter().map(|it| it.name.as_str()));
-            let meant = nearest(&topic, names);
-            let meant = meant.map(|meant| format!(", did you mean `{meant}`?")).unwrap_or_default();
-            format!("There is no help on `{topic}`{meant}\n")
-        }
+        None => format!("There is {}\n", no_help(&topic, more)),
     };
     joined(topics).into_iter().map(about).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a message about the first topic that has no explanation.
+pub fn unknown(topics: &[String], more: &[ProgramTopic]) -> Option<String> {
+    let unknown = joined(topics).into_iter().find(|topic| text_of(topic, more).is_none())?;
+    Some(format!("there is {}", no_help(&unknown, more)))
+}
+
+fn text_of(topic: &str, more: &[ProgramTopic]) -> Option<String> {
+    let of_program = || more.iter().find(|it| it.name == topic).map(|it| it.text.clone());
+    text(topic).or_else(of_program)
+}
+
+fn no_help(topic: &str, more: &[ProgramTopic]) -> String {
+    let mut names: Vec<&str> = topics().collect();
+    names.extend(more.iter().map(|it| it.name.as_str()));
+    let meant = nearest(topic, names);
+    let meant = meant.map(|meant| format!(", did you mean `{meant}`?")).unwrap_or_default();
+    format!("no help on `{topic}`{meant}")
 }
 
 /// Returns topics with each two words that are a topic together as one, such as `keep going`.

@@ -450,7 +450,11 @@ fn read(words: &[OsString]) -> Result<Request> {
     };
     if let (Some("help"), topics @ [_, ..]) = words {
         let topics: Vec<_> = topics.iter().map(|word| word.to_string_lossy().into()).collect();
-        return Ok(Request::Print(help::answer(&topics, &options::topics::all(), 80, false)));
+        let more = options::topics::all();
+        return match help::unknown(&topics, &more) {
+            Some(message) => Err(usage(Slug::UnknownSlug, message)),
+            None => Ok(Request::Print(help::answer(&topics, &more, 80, false))),
+        };
     }
     if flags.help_all || words.0 == Some("help") {
         return Ok(Request::Print(help().render_help().to_string()));
