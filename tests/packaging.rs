@@ -77,7 +77,11 @@ fn the_manual_has_every_section() {
 fn section_of(option: &clap::Arg) -> (String, String) {
     let names = options::names(option);
     let value = options::value_name(option).map(|it| format!(" {it}")).unwrap_or_default();
-    let mut heading: Vec<_> = names.iter().map(|name| format!("`{name}`{value}")).collect();
+    let form = |name: &String| match value.strip_prefix(' ') {
+        Some(value) if name == "--cron" => format!("`{name}={value}`"),
+        _ => format!("`{name}`{value}"),
+    };
+    let mut heading: Vec<_> = names.iter().map(form).collect();
     if option.get_num_args().is_some_and(|number| number.min_values() == 0) {
         heading.insert(0, format!("`{}`", names[0]));
     }

@@ -64,7 +64,7 @@ pub struct Signature {
 #[rustfmt::skip]
 pub const FUNCTIONS: &[Signature] = &[
     Signature::new("lines", &["text"], "in a list: one word for each line, whatever the line contains"),
-    Signature::new("split", &["text", "separator"], "in a list: the pieces, also empty ones; the separator may be `\\n`, `\\t`, or `\\0`, a NUL after each piece"),
+    Signature::new("split", &["text", "separator"], "in a list: the pieces, also empty ones, but none of an empty text; the separator may be `\\n`, `\\t`, or `\\0`, a NUL after each piece"),
     Signature::new("json", &["text", "filter"], "in a list: one word for each result of the filter of jq, strings as they are, others as JSON"),
     Signature::new("length", &["text"], "the number of characters; of bytes, if the text isn't UTF-8"),
     Signature::new("lower", &["text"], "the text in lower case"),
