@@ -85,8 +85,9 @@ impl TokenScanner<'_> {
         let rest = self.rest()[symbol.len()..].trim_start_matches([' ', '\t']);
         let end = rest.find([' ', '\t', '\n', '\r', ';', ')', ',']).unwrap_or(rest.len());
         let next = &rest[..end];
+        // The tests of the length and the `$` come first: `variable` takes no empty text.
         let is_variable =
-            |text: &str| variable(text, 0) == text.len() && text.len() > 1 && text.starts_with('$');
+            |text: &str| text.len() > 1 && text.starts_with('$') && variable(text, 0) == text.len();
         let counts = |text: &str| is_number(text) || is_variable(text);
         (counts(last) || last == ")") && (counts(next) || next.contains('('))
     }

@@ -1,4 +1,10 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use super::*;
+use crate::complete::complete;
+use crate::highlight::{highlight, plain};
+use crate::known::SessionSnapshot;
 
 /// Returns every token as the first letter of its role and its text.
 fn shown(text: &str) -> String {
@@ -119,6 +125,49 @@ fn any_text_is_split() {
                 assert!(part.start >= token.range.start && part.end <= token.range.end);
             }
             at = token.range.end;
+        }
+    }
+}
+
+/// Heads that crashed the prompt while they were typed.
+const CRASHES: [&str; 5] = [
+    "for n in 0 .to. $n - 1",
+    "for x in 1 2 -- echo",
+    "for n in 1 -",
+    "list l in $a *",
+    "forall x in $a + ",
+];
+
+#[test]
+fn each_line_can_be_typed() {
+    let known = SessionSnapshot { directory: "/nowhere".into(), ..SessionSnapshot::default() };
+    for line in CRASHES {
+        for end in 0..=line.len() {
+            let typed = &line[..end];
+            assert!(highlight("", typed, &known).len() >= typed.len(), "{typed:?}");
+            assert!(complete(typed, &known).0 <= end, "{typed:?}");
+        }
+    }
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let mut lines = BTreeSet::new();
+    for directory in ["examples", "tests/scripts/loops", "tests/scripts/expressions"] {
+        for entry in std::fs::read_dir(root.join(directory)).expect("a directory") {
+            let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("a script");
+            lines.extend(text.lines().map(|line| line.trim_start().to_owned()));
+        }
+    }
+    assert!(lines.len() > 500, "{}", lines.len());
+    // The end of a word, and each place that is not inside of a word.
+    let is_inside = |line: &str, end: usize| {
+        let is_letter = |c: char| c.is_ascii_alphanumeric();
+        line[..end].ends_with(is_letter) && line[end..].starts_with(is_letter)
+    };
+    for line in lines.iter().filter(|line| !line.starts_with('#')) {
+        for end in (0..=line.len()).filter(|end| line.is_char_boundary(*end)) {
+            if !is_inside(line, end) {
+                let last = scan(&line[..end]).all.last().map_or(0, |token| token.range.end);
+                assert!(last <= end, "{line:?}");
+            }
         }
     }
 }
