@@ -44,8 +44,7 @@ fn newline(word: &Word) -> Option<Warning> {
 
 /// Checks a word for a backslash in single quotes that escapes, unlike in other shells.
 fn single_quoted(word: &Word, text: &str) -> Option<Warning> {
-    let has_escaped =
-        |part: &WordPart| matches!(part, WordPart::Single(text) if text.contains(['\\', '"']));
+    let has_escaped = |part: &WordPart| matches!(part, WordPart::Single(text) if text.contains(['\\', '"', '\'']));
     if !word.parts.iter().any(has_escaped) {
         return None;
     }
@@ -55,6 +54,12 @@ fn single_quoted(word: &Word, text: &str) -> Option<Warning> {
     let at = escape(source)?;
     let escape = &source[at..at + 2];
     let span = Span::new(word.span.start + at, word.span.start + at + 2);
+    if escape == "\\'" {
+        let message = "in single quotes `\\'` is a quote: the text goes on behind it, unlike in sh";
+        return Some(Warning::new(Slug::Escape, span, message).hint(hint!(
+            "in double quotes a backslash at the end is written twice: `\"C:\\\\\"`"
+        )));
+    }
     let message = format!("in single quotes `{escape}` is one character here, and two in sh");
     Some(
         Warning::new(Slug::Escape, span, message)
@@ -62,13 +67,19 @@ fn single_quoted(word: &Word, text: &str) -> Option<Warning> {
     )
 }
 
-/// Returns the position of `\\` or `\"` in single quotes.
+/// Returns the position of `\\` or `\"` in single quotes, or of a `\'` there where sh would end the
+/// word.
 fn escape(source: &str) -> Option<usize> {
     let bytes = source.as_bytes();
     let (mut at, mut quote) = (0, None);
     while at < bytes.len() {
         match (quote, bytes[at], bytes.get(at + 1)) {
             (Some(b'\''), b'\\', Some(b'\\' | b'"')) => return Some(at),
+            (Some(b'\''), b'\\', Some(b'\''))
+                if matches!(bytes.get(at + 2), Some(b' ' | b'\t' | b'\n' | b'|' | b';' | b')')) =>
+            {
+                return Some(at);
+            }
             (Some(b'\''), b'\\', Some(b'\'')) | (None | Some(b'"'), b'\\', _) => at += 1,
             (None, it @ (b'\'' | b'"'), _) => quote = Some(it),
             (Some(open), it, _) if open == it => quote = None,

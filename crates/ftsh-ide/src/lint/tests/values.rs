@@ -35,6 +35,15 @@ fn escapes_that_mean_something_else() {
         assert_eq!(found.len(), count, "{text}: {found:?}");
         assert!(found.iter().all(|it| it.contains("character")), "{text}: {found:?}");
     }
+    for text in [
+        r"echo 'C:\' and 'D:\'",
+        r"x='C:\'; y='D:\'",
+        r"echo 'a\'|sort 'b\'",
+        "echo 'a\\'\necho 'b\\'",
+    ] {
+        assert!(messages(text)[0].contains("`\\'` is a quote"), "{text}");
+    }
+    assert_quiet(&[r#"x='don\'t stop'; y='a\''; z="C:\\""#]);
     assert_quiet(&[
         "printf \"a\\nb\\n\"; echo 'a\\nb'; echo a\\\\nb",
         r#"x=replace($s, "\n", " "); y=join("\n", a, b); echo "$x" 'it\'s "so"' "'\\'" '\d'"#,
