@@ -41,17 +41,19 @@ impl Lower<'_> {
         let keeps = |it: &Simple| it.modifiers.iter().any(|it| it.kind == ModifierKind::Keep);
         let is_kept = command.blocks().into_iter().any(|block| calls(block, &keeps));
         let held = (!is_kept).then_some(TakenBack::Held);
-        let is_output = |it: &&Redirect| it.descriptor == 1 && it.mode != Mode::Read;
-        let Some(output) = command.redirects.iter().rfind(is_output) else {
+        let is_output = |it: &Redirect| it.descriptor == 1 && it.mode != Mode::Read;
+        let Some(at) = command.redirects.iter().rposition(is_output) else {
             return held.filter(|_| self.is_collected);
         };
+        let output = &command.redirects[at];
         let target = |it: &Redirect| it.word().and_then(literal::word).map(Cow::into_owned);
-        let is_same = |it: &Redirect| match it.target {
-            RedirectionTarget::Descriptor(number) => number == 1,
+        // `2>&1` before `> f` sends errors to where output went before.
+        let is_same = |(index, it): (usize, &Redirect)| match it.target {
+            RedirectionTarget::Descriptor(number) => number == 1 && index > at,
             _ => target(it).is_some() && target(it) == target(output),
         };
-        let errors = command.redirects.iter().filter(|it| it.descriptor == 2);
-        let is_record = output.with_errors || errors.into_iter().any(is_same);
+        let mut errors = command.redirects.iter().enumerate().filter(|(_, it)| it.descriptor == 2);
+        let is_record = output.with_errors || errors.any(is_same);
         match (&output.target, output.mode) {
             _ if is_record => None,
             (RedirectionTarget::File(_) | RedirectionTarget::Variable(_), Mode::Append) => held,
