@@ -3,7 +3,7 @@
 use pest::Parser;
 
 use super::builder::Builder;
-use super::{Grammar, Pair, Result, Rule, bashisms, operator};
+use super::{Grammar, Pair, Result, Rule, bashisms, near_clause, operator};
 use crate::ast::{
     Block, Command, CommandKind, Expr, ExprKind, For, Jump, Name, Pipeline, Redirect, Stage,
     StageKind, Try, Word, WordPart,
@@ -281,6 +281,7 @@ impl Builder<'_> {
         }
         let head = if adds { format!("list add {name}") } else { format!("list {name} in") };
         bashisms::list(&words, &head)?;
+        near_clause::check_try(&words, "list")?;
         Ok(CommandKind::List { name, words, adds })
     }
 

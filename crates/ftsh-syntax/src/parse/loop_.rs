@@ -200,6 +200,7 @@ impl Builder<'_> {
         branch_files::check_given(&gives, input.is_none().then_some(&list))?;
         bashisms::list(&list, &format!("{keyword} {variable} in"))?;
         near_clause::check(&list, keyword)?;
+        near_clause::check_try(&list, keyword)?;
         let kind = match keyword {
             "forany" => ForKind::Any(any),
             "forall" => ForKind::All(Box::new(all)),

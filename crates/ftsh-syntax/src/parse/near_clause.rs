@@ -1,9 +1,12 @@
 //! Words at the end of a list that were meant as a clause of the loop.
 
 use super::{Result, literal};
-use crate::ast::{Expr, ExprKind};
+use crate::ast::{Expr, ExprKind, Unit};
+use crate::backoff::PolicyKind;
+use crate::duration;
 use crate::error::SyntaxError;
 use crate::hint::hint;
+use crate::size::{self, ByteUnit};
 use crate::slug::Slug;
 use crate::span::Span;
 use crate::vocabulary::loop_clauses;
@@ -14,6 +17,9 @@ const HABITS: [(&str, &str); 4] =
 
 /// Maximum number of words of a clause and its value: `hedge after 5 s`.
 const LONGEST: usize = 4;
+
+/// Maximum number of words of a clause of `try`: `backoff full from 1 second to 5 minutes`.
+const LONGEST_OF_TRY: usize = 8;
 
 /// Refuses a list with a misspelled clause at its end, behind a word of the list.
 pub(super) fn check(list: &[Expr], keyword: &str) -> Result<()> {
@@ -55,6 +61,72 @@ pub(super) fn check(list: &[Expr], keyword: &str) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Refuses a list with a clause of `try` at its end, behind a word of the list. `owner` is the
+/// keyword before the list.
+pub(super) fn check_try(list: &[Expr], owner: &str) -> Result<()> {
+    let words = list.iter().map(|item| match &item.kind {
+        ExprKind::Word(word) => literal::bare(word),
+        _ => None,
+    });
+    let words: Vec<_> = words.skip(list.len().saturating_sub(LONGEST_OF_TRY)).collect();
+    let first = list.len() - words.len();
+    let Some(at) = (0..words.len()).find(|at| first + at > 0 && is_of_try(&words[*at..])) else {
+        return Ok(());
+    };
+    let span = Span::new(list[first + at].span.start, list[list.len() - 1].span.end);
+    let tail: Vec<_> = words[at..].iter().flatten().copied().collect();
+    let (written, rest) = (tail.join(" "), tail[1..].join(" "));
+    let word = tail[0];
+    let message = format!("`{owner}` takes no `{written}`");
+    let error = SyntaxError::new(Slug::MisplacedClause, span, message);
+    let quoted = format!("\"{word}\" {rest}");
+    Err(Box::new(if owner == "list" {
+        error.hint(hint!("a list has no clauses; words of the list have quotes: `{quoted}`"))
+    } else if matches!(word, "limit" | "timeout" | "for") {
+        error.hint(hint!(
+            "write `limit {rest}` in the body of the loop; words of the list have quotes: `{quoted}`"
+        ))
+    } else {
+        let clauses = written.strip_prefix("try ").unwrap_or(&written);
+        error.hint(hint!(
+            "write `try {clauses}` in the body of the loop; words of the list have quotes: \
+             `{quoted}`"
+        ))
+    }))
+}
+
+/// Returns true for a clause of `try` with its value, or a `try` or `limit` itself.
+///
+/// Words without a number remain words of the list: `limit each`.
+fn is_of_try(words: &[Option<&str>]) -> bool {
+    let Some(words) = words.iter().copied().collect::<Option<Vec<_>>>() else { return false };
+    let is_number = |word: &str| literal::number(word).is_some_and(|number| number >= 0.0);
+    let is_time = |value: &[&str]| match value {
+        [one] => !is_number(one) && duration::parse(one).is_some(),
+        [amount, unit] => is_number(amount) && Unit::named(unit).is_some(),
+        _ => false,
+    };
+    let is_size = |value: &[&str]| match value {
+        [one] => !is_number(one) && size::parse(one).is_some(),
+        [amount, unit] => is_number(amount) && ByteUnit::named(unit).is_some(),
+        _ => false,
+    };
+    match words[..] {
+        ["each" | "every" | "stalled" | "limit" | "timeout", ref value @ ..] => {
+            is_time(value) || matches!(value, [one] if is_number(one))
+        }
+        ["for", ref value @ ..] => is_time(value),
+        ["memory", ref value @ ..] => is_size(value) || matches!(value, [one] if is_number(one)),
+        ["no", "leftovers"] => true,
+        ["try", times, "time" | "times"] => is_number(times),
+        ["backoff", policy] => PolicyKind::named(policy).is_some(),
+        ["backoff", policy, "from" | "to" | "by" | "jitter", ..] => {
+            PolicyKind::named(policy).is_some()
+        }
+        _ => false,
+    }
 }
 
 /// Returns the clause that is meant by the words, and the number of the misspelled words.
