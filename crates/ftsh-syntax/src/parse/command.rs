@@ -10,6 +10,7 @@ use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
 use crate::slug::Slug;
 use crate::span::Span;
+use crate::vocabulary::is_name;
 
 impl Builder<'_> {
     /// Builds a `command` or an `inner_command`.
@@ -46,6 +47,7 @@ impl Builder<'_> {
                     simple.assignments.push(self.environment(pair)?);
                 }
                 Rule::redirection | Rule::inner_redirection => {
+                    check_descriptor(simple.words.last(), &pair, self.span(&pair))?;
                     simple.redirects.push(self.redirect(pair)?);
                 }
                 _ => simple.words.push(self.word(pair)?),
@@ -147,6 +149,23 @@ impl Builder<'_> {
         let descriptor = descriptor.unwrap_or(u8::from(mode != Mode::Read));
         Ok(Redirect { span, descriptor, mode, with_errors, target })
     }
+}
+
+/// Refuses a word directly before `<` or `>` that is a descriptor in other shells, and would be an
+/// argument here: `10> f`, `{fd}> f`.
+fn check_descriptor(word: Option<&Word>, redirection: &Pair, span: Span) -> Result<()> {
+    let Some(word) = word.filter(|word| word.span.end == span.start) else { return Ok(()) };
+    let Some(text) = literal::bare(word) else { return Ok(()) };
+    let named = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+    let is_number = text.len() > 1 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !redirection.as_str().starts_with(['<', '>']) || !is_number && !named.is_some_and(is_name) {
+        return Ok(());
+    }
+    let message = "descriptors are the digits 0 to 9";
+    let error = SyntaxError::new(Slug::Descriptor, word.span, message);
+    Err(Box::new(error.hint(hint!(
+        "`2> f` redirects the descriptor 2; a space makes `{text}` an argument: `{text} > f`"
+    ))))
 }
 
 /// Merges parts from joined lines, in the arguments of plain commands only.

@@ -225,7 +225,7 @@ fn redirections() {
     assert_snapshot!(tidied(
         "a <f >g>>h 2>i 2>>j 0<k 5>l\na >& f\na &> f\na >>&f\na &>>f\na 2>&1 1>&2 >&2 2>>&1 <&3 2>& 1\n\
          a -> v ->> v 2-> v 2->> v ->& v ->>& v -< v 0-<v\na <<< \"x y\" 3<<<z\n> f a b\n\
-         a>b 12>c x-> d 2 > e\na &> 2\ntry\nend -> log 2>&1\n"
+         a>b 12 >c x-> d 2 > e\na &> 2\ntry\nend -> log 2>&1\n"
     ), @r#"
 a < f > g >> h 2> i 2>> j < k 5> l
 a &> f
