@@ -143,6 +143,12 @@ impl Blocks {
                 self.push(kind, layout, Vec::new());
                 return self.end_lines(layout);
             }
+            // The head would open a structure that lacks its `end`.
+            ParsedLine::Piped(Piped { head: Some((_, span)), .. })
+                if layout.has_dashes && !awaited =>
+            {
+                return self.errors.push(one_line::stage(span));
+            }
             _ if awaited || layout.has_dashes => {
                 self.errors.push(one_line::no_command(layout.span));
                 self.drop_lines();

@@ -47,7 +47,8 @@ impl Builder<'_> {
         for pair in inner {
             let span = self.span(&pair);
             if pair.as_rule() == Rule::stray {
-                return Err(no_rule(span, pair.as_str().trim_end()).into());
+                let at_most = rules.at_most.as_ref().and_then(literal::expr);
+                return Err(no_rule(span, pair.as_str().trim_end(), at_most.as_deref()).into());
             }
             let row = ChannelRow::of("channel", pair.as_str()).expect("a rule has a row");
             let (rule, is_twice) = match row {
@@ -226,14 +227,19 @@ fn lacks<T>(slug: Slug, span: Span, message: &str, hint: Hint) -> Result<T> {
     Err(SyntaxError::new(slug, span, message.to_owned()).hint(hint).into())
 }
 
-/// Returns the error for an unknown word among the rules.
-fn no_rule(span: Span, text: &str) -> SyntaxError {
+/// Returns the error for an unknown word among the rules, with the literal number of `at most`.
+fn no_rule(span: Span, text: &str, at_most: Option<&str>) -> SyntaxError {
     let first = text.split_whitespace().next().unwrap_or_default();
     let error = SyntaxError::new(
         Slug::UnknownClause,
         span,
         format!("`{first}` is not a rule of a channel"),
     );
+    if first == "per" {
+        let number = at_most.unwrap_or("10");
+        return error
+            .hint(hint!("attempts in a length of time are a rate: `rate {number} {text}`"));
+    }
     match nearest(first, clauses::words("channel")) {
         Some("at" | "most") => error.hint(hint!("did you mean `at most`?")),
         Some(meant) => error.hint(hint!("did you mean `{meant}`?")),

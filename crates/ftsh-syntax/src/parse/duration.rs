@@ -44,7 +44,7 @@ impl Builder<'_> {
     /// Builds a `duration` that is a length of time above zero.
     pub(super) fn duration(&mut self, pair: Pair) -> Result<Duration> {
         let span = self.span(&pair);
-        match self.limit(pair)? {
+        match self.limit(pair).map_err(without_times)? {
             TimeOrTimes::Time(duration) => Ok(duration),
             TimeOrTimes::Times(_) => Err(Box::new(expected_duration(span))),
         }
@@ -53,7 +53,7 @@ impl Builder<'_> {
     /// Builds a `duration` that is a length of time, or zero.
     pub(super) fn interval(&mut self, pair: Pair) -> Result<Duration> {
         let span = self.span(&pair);
-        match self.amount(pair)? {
+        match self.amount(pair).map_err(without_times)? {
             TimeOrTimes::Time(duration) => Ok(duration),
             TimeOrTimes::Times(_) => Err(Box::new(expected_duration(span))),
         }
@@ -216,6 +216,12 @@ fn not_a_duration(span: Span, text: &str) -> SyntaxError {
         Some(unit) => error.hint(hint!("did you mean `{number} {unit}`?")),
         None => error,
     }
+}
+
+/// Removes `times` from the units that an error names, for a clause that takes no number of times.
+fn without_times(mut error: Box<SyntaxError>) -> Box<SyntaxError> {
+    error.label = error.label.map(|label| label.replace("`times`, ", ""));
+    error
 }
 
 fn expected_duration(span: Span) -> SyntaxError {

@@ -12,7 +12,7 @@ use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
 use crate::slug::Slug;
 use crate::span::Span;
-use crate::vocabulary::{HEADS, OPERATORS, QUESTIONS, SYMBOLS, is_name, loop_clauses};
+use crate::vocabulary::{HEADS, KEYWORDS, OPERATORS, QUESTIONS, SYMBOLS, is_name, loop_clauses};
 
 /// Explains a failed parse of the text from `base` on, whose command begins at `start`.
 pub(super) fn explain(
@@ -37,6 +37,16 @@ pub(super) fn explain(
     let keyword = first_word(statement);
     let before = text[start..at].trim_end();
     let expected = if before.is_empty() { "a command" } else { expected(rules, keyword, before) };
+    if keyword == "function"
+        && let Some(name) = statement.split_whitespace().nth(1)
+        && KEYWORDS.contains(&name)
+    {
+        let at = start + statement.find(name).unwrap_or_default().max(keyword.len());
+        let at = text[at..].find(name).map_or(at, |offset| at + offset);
+        let message = format!("`{name}` can't be the name of a function");
+        let error = SyntaxError::new(Slug::FunctionHead, Span::new(at, at + name.len()), message);
+        return error.label("the word begins or ends a structure, or a jump");
+    }
     if let Some(error) = unknown_operator(before, start) {
         return error;
     }

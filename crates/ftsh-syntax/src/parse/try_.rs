@@ -5,6 +5,7 @@ use super::duration::TimeOrTimes;
 use super::{Pair, Result, Rule, literal};
 use crate::ast::{Expr, Try};
 use crate::clauses::TryRow;
+use crate::duration::parse_joined;
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::signal::{self, Signal};
@@ -31,6 +32,8 @@ impl Builder<'_> {
                     error.hint(hint!(
                         "a policy's delays begin with `from`: `backoff fixed from 100 ms`"
                     ))
+                } else if let Some(joined) = self.joined(*first, span) {
+                    error.hint(hint!("write one length of time: `{joined}`"))
                 } else {
                     error
                 }));
@@ -54,6 +57,20 @@ impl Builder<'_> {
             ));
         }
         Ok(head)
+    }
+
+    /// Returns the length of time `1h30m` for the limit `for 1 hour` with `30 minutes` behind it.
+    fn joined(&self, first: Span, second: Span) -> Option<String> {
+        let is_next = self.text.get(first.end..second.start)?.trim().is_empty();
+        let mut joined = String::new();
+        for span in [first, second] {
+            let text = self.text.get(span.start..span.end)?.trim();
+            let text = text.strip_prefix("for ").unwrap_or(text);
+            let (amount, unit) = text.split_once(' ')?;
+            joined.push_str(amount);
+            joined.push_str(unit.trim().get(..1)?);
+        }
+        (is_next && parse_joined(&joined).is_some()).then_some(joined)
     }
 
     /// Builds the head of a `limit`: a `try` of one attempt within a time limit, which may watch

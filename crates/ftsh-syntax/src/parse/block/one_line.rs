@@ -85,3 +85,10 @@ pub(super) fn no_command(span: Span) -> SyntaxError {
         "`try 3 times -- curl $url` needs no `end`; other structures have lines of their own"
     ))
 }
+
+/// Returns the error for a structure on one line behind a `|`.
+pub(super) fn stage(span: Span) -> SyntaxError {
+    let message = "a structure on one line is not a stage of a pipeline";
+    let error = SyntaxError::new(Slug::PipelineStage, span, message);
+    error.hint(hint!("write the body on lines of its own, up to `end`"))
+}

@@ -104,7 +104,7 @@ fn one_line_has_one_command() {
         ("function f -- a", "`--`"),
         ("try 3 times -- for x in a\n  b\nend", "`--` belongs between"),
         ("try 3 times -- a | while read x\n  b\nend", "`--` belongs between"),
-        ("a | try 3 times -- b", "`--` belongs between"),
+        ("a | try 3 times -- b", "is not a stage of a pipeline"),
         ("try 3 times -- end", "`--` belongs between"),
         ("for x in a b -- echo $x > $x.txt", "outside of `$x`"),
     ] {

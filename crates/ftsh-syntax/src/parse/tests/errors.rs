@@ -503,3 +503,85 @@ error[unknown-kind]: `canceld` is not a kind of failure
         assert!(parse("t", good).is_ok(), "{good}");
     }
 }
+
+/// Returns the message of the only error of a script.
+fn message(text: &str) -> String {
+    match parse("t", text) {
+        Ok(_) => String::new(),
+        Err(errors) => errors.errors.iter().map(|it| &*it.message).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+#[test]
+fn clauses_of_try_are_no_words_of_a_list() {
+    for clause in [
+        "each 5 s",
+        "each 5s",
+        "every 1h30m",
+        "stalled 1 minute",
+        "memory 4 GB",
+        "memory 512MiB",
+        "no leftovers",
+        "backoff none",
+        "backoff full from 1 second to 5 minutes",
+        "limit 5 s",
+        "for 5 minutes",
+        "timeout 5",
+        "try 2 times",
+    ] {
+        for head in ["for x in", "forany x in", "forall x in", "list l in", "list add l"] {
+            let owner = head.split(' ').next().unwrap_or_default();
+            let expected = format!("`{owner}` takes no `{clause}`");
+            assert_eq!(
+                message(&format!("{head} a {clause}; end")).lines().next(),
+                Some(&*expected)
+            );
+        }
+        let written = format!("list l in {clause}");
+        assert_eq!(message(&written), "", "{written}: the list begins with the word");
+    }
+    let all = message("forall x in a each 5 s at most 2 -- true");
+    assert_eq!(all, "`forall` takes no `each 5 s`");
+    for list in [
+        "limit each",
+        "a limit",
+        "each every stalled",
+        "a for 5",
+        "a backoff strategies",
+        "a memory of",
+        "a no leftover",
+        "a \"each\" 5 s",
+        "a each $n s",
+        "a each 5 s b",
+    ] {
+        assert_eq!(message(&format!("for x in {list} -- true")), "", "{list}");
+    }
+}
+
+#[test]
+fn descriptors_of_several_digits_are_refused() {
+    for text in ["a 10> f", "a b 10>> f", "a 12< f", "a {fd}> f", "10> f a", "a 10>f", "a 10>&1"] {
+        assert_eq!(message(text), "descriptors are the digits 0 to 9", "{text}");
+    }
+    for text in ["a 10 > f", "a '10'> f", "a x10> f", "a {b,c}> f", "a 1> f", "a 10->> v"] {
+        assert_eq!(message(text), "", "{text}");
+    }
+}
+
+#[test]
+fn hints_name_what_the_place_takes() {
+    let all = |text: &str| rendered_errors(text);
+    assert!(all("channel c at most 2 per second").contains("`rate 2 per second`"));
+    for text in ["try each 5 -- a", "try every 5 -- a", "limit 1 h stalled 5 -- a"] {
+        let shown = all(text);
+        assert!(shown.contains("expected `seconds`") && !shown.contains("`times`"), "{shown}");
+    }
+    assert!(all("try for 5 -- a").contains("expected `times`, `seconds`"));
+    for text in ["try for 1 hour 30 minutes -- a", "try 1 hour 30 minutes -- a"] {
+        assert!(all(text).contains("write one length of time: `1h30m`"), "{}", all(text));
+    }
+    assert!(!all("try for 1 hour every 5 s or 30 minutes -- a").contains("one length"));
+    assert_eq!(message("function try\nend"), "`try` can't be the name of a function");
+    let piped = message("a | for l from input -- echo $l\nb");
+    assert_eq!(piped, "a structure on one line is not a stage of a pipeline");
+}
