@@ -348,6 +348,10 @@ impl<'a> Planner<'a> {
                 return Ok(());
             }
             Some(found) => self.check_removal(lower_path, found)?,
+            // The layers have only a part of a copied directory.
+            None if renamed.is_none() && child.marks.origin.is_some() => {
+                return Err(self.tree.conflict(&entry.path));
+            }
             None => {}
         }
         if let Some(index) = renamed {

@@ -23,7 +23,7 @@ fn conflicts_as_nobody() {
 /// Commands of an attempt, a change outside, and the path of the conflict.
 type Case = (&'static str, fn(&Path), Option<&'static str>);
 
-const CASES: [Case; 14] = [
+const CASES: [Case; 18] = [
     ("echo x >> file", |it| write(&it.join("file")), Some("file")),
     ("echo x >> file", |it| fs::remove_file(it.join("file")).expect("a file"), Some("file")),
     ("rm file", |it| write(&it.join("file")), Some("file")),
@@ -32,6 +32,10 @@ const CASES: [Case; 14] = [
     ("echo x > new", |it| write(&it.join("other")), None),
     ("echo x > sub/new", |it| write(&it.join("sub/other")), None),
     ("echo x > sub/new", |it| replace(&it.join("sub")), Some("sub")),
+    ("echo x > sub/new", |it| fs::remove_dir_all(it.join("sub")).expect("it"), Some("sub")),
+    ("echo x > sub/new", |it| rename(&it.join("sub")), Some("sub")),
+    ("chmod 700 sub", |it| rename(&it.join("sub")), Some("sub")),
+    ("rm sub/file", |it| rename(&it.join("sub")), Some("sub")),
     ("echo x > file", |it| write(&it.join("sub/file")), None),
     ("rm -r sub", |it| write(&it.join("sub/other")), Some("sub")),
     ("rm -r sub", |it| write(&it.join("sub/file")), Some("sub/file")),
@@ -48,8 +52,12 @@ fn write(path: &Path) {
     fs::write(path, "outside").expect("a file");
 }
 
-fn replace(path: &Path) {
+fn rename(path: &Path) {
     fs::rename(path, path.with_extension("old")).expect("a directory");
+}
+
+fn replace(path: &Path) {
+    rename(path);
     fs::create_dir(path).expect("a directory");
 }
 
