@@ -118,8 +118,6 @@ pub(crate) fn commit(
     decide: &mut dyn FnMut() -> bool,
     observe: &mut dyn FnMut(),
 ) -> Result<Committed, CommitFailure> {
-    let _locks = lock(trees)?;
-    check_places(trees)?;
     let mut surveys = Vec::new();
     for tree in trees {
         let mut found = 0;
@@ -137,6 +135,9 @@ pub(crate) fn commit(
     // The comparison follows the wait for the disk, so it misses few changes by others.
     let with_changes = trees.iter().zip(&surveys).filter(|(_, survey)| survey.has_changes());
     sync(with_changes.map(|(tree, _)| tree), observe)?;
+    // Other commits do not wait for the disk.
+    let _locks = lock(trees)?;
+    check_places(trees)?;
     let (mut noted, mut steps, mut linked, mut changes) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for (index, (tree, survey)) in trees.iter().zip(&surveys).enumerate() {
         let plan = plan::plan(tree, survey)?;

@@ -1,10 +1,11 @@
 //! Changes by other processes during an attempt.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 
 use super::{assert_clean, begin, is_nobody, is_root, scratch, sh};
 use crate::CommitFailure;
+use ftsh_sys::{FileLock, LockKind};
 
 #[test]
 fn conflicts_as_root() {
@@ -120,6 +121,27 @@ fn branches_that_add_names_do_not_conflict() {
         assert!(directory.join(format!("{index}/x")).exists());
     }
     assert_clean(&directory);
+}
+
+#[test]
+fn a_commit_waits_for_the_disk_without_the_lock() {
+    let scratch = scratch();
+    let directory = scratch.path().join("it");
+    fs::create_dir(&directory).expect("a directory");
+    let Some(attempt) = begin(&[&directory]) else { return };
+    assert_eq!(sh(&attempt, &directory, "echo x > new"), 0);
+    let file = File::open(&directory).expect("a directory");
+    let mut lock = FileLock::lock(file, LockKind::ExclusiveNow).ok();
+    let mut steps = 0;
+    let result = attempt.commit_observed(false, &mut || {
+        steps += 1;
+        // The first step follows the survey, and the second one precedes the sync.
+        if steps == 2 {
+            lock = None;
+        }
+    });
+    let _ = result.expect("a commit");
+    assert!(directory.join("new").exists());
 }
 
 #[test]
