@@ -167,6 +167,19 @@ fn output_of_the_try_takes_its_place_after_the_files() {
 }
 
 #[test]
+fn a_directory_stays_if_a_file_outside_cannot_take_its_place() {
+    if !can_cover(false) {
+        return;
+    }
+    let text = "try atomic in d\n\
+        sh -c 'echo a > d/a; mkdir report; touch report/other'\n\
+        end > report";
+    let run = script(text).failure(1);
+    assert!(run.errors().contains("no longer a regular file"), "{}", run.story());
+    expect_tree(&run, &[("d/old", "old\n"), ("report/other", "")]);
+}
+
+#[test]
 fn each_branch_has_its_own_view() {
     if !can_cover(false) {
         return;
@@ -452,8 +465,8 @@ fn a_commit_of_a_recorded_run_takes_place_once() {
 fn resume_until_the_end(random: &mut ChaCha8Rng) -> usize {
     let text = "for i in 1 2 3 4\n\
         try 99 times backoff none atomic in d\n\
-        sh -c 'echo $0 >> d/log; for f in a b c d e f g h; do echo $0 > d/$f; done' $i\n\
-        end\n\
+        sh -c 'echo $0 >> d/log; for f in a b c d e f g h; do echo $0 > d/$f; done; echo $0' $i\n\
+        end > report-$i\n\
         end";
     let mut run = script(text).options(["--journal=journal"]).start();
     for kills in 0..200 {
@@ -467,6 +480,8 @@ fn resume_until_the_end(random: &mut ChaCha8Rng) -> usize {
         let ended = run.leave();
         if ended.status.is_some_and(|status| status.success()) {
             assert_eq!(ended.read("d/log"), "1\n2\n3\n4\n", "{kills} kills: {}", ended.story());
+            let reports: String = (1..=4).map(|it| ended.read(&format!("report-{it}"))).collect();
+            assert_eq!(reports, "1\n2\n3\n4\n", "{kills} kills: {}", ended.story());
             without_layers(ended);
             return kills;
         }

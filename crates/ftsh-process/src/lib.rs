@@ -27,6 +27,9 @@ mod paths;
 mod procs;
 mod program;
 mod scopes;
+#[cfg(test)]
+#[path = "../../../tests/support/skipped.rs"]
+mod skipped;
 mod staged;
 mod stream;
 mod supervisor;

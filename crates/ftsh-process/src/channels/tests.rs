@@ -14,12 +14,10 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::few_descriptors::{is_alone, none_during};
+use crate::skipped;
 use crate::workers::Control;
 use ftsh_machine::channels::stored::{SIZE, Stored};
 use ftsh_machine::channels::{Breaker, Claim, LocalChannel, Rate, Rules};
-
-#[path = "../../../../tests/support/skipped.rs"]
-mod skipped;
 
 const HOUR: Duration = Duration::from_secs(3600);
 /// Upper bound of any step.

@@ -31,13 +31,7 @@ pub(crate) fn commit_files(
     registry: &Arc<Registry>,
     control: &Control,
 ) -> Result<Reply, FdError> {
-    for staged_file in staged_files {
-        if let State::Staged(staged) = &*staged_file.state()
-            && matches!(staged.strategy, CommitStrategy::Replace { .. })
-        {
-            fsync(&staged.file).map_err(|errno| staged.refuse(errno.into()))?;
-        }
-    }
+    sync_files(staged_files)?;
     let end = || FdError::Gone("the end of the run");
     let _busy = registry.begin().ok_or_else(end)?;
     // From here on, the commit cannot be canceled.
@@ -73,6 +67,18 @@ pub(crate) fn commit_files(
         }
     }
     Ok(Reply::Truth(true))
+}
+
+/// Writes the contents of new files to disk.
+pub(super) fn sync_files(staged_files: &[Arc<StagedFile>]) -> Result<(), FdError> {
+    for staged_file in staged_files {
+        if let State::Staged(staged) = &*staged_file.state()
+            && matches!(staged.strategy, CommitStrategy::Replace { .. })
+        {
+            fsync(&staged.file).map_err(|errno| staged.refuse(errno.into()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the answer to an incomplete commit.
