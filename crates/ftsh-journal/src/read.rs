@@ -106,6 +106,7 @@ impl Journal {
         let mut frames = FrameIter::of(&bytes, run);
         let (mut beginning, mut seen, mut last) =
             (None, EntrySummary::default(), None::<FrameHead>);
+        let mut version = None;
         for content in &mut frames {
             let damaged = |_| Unreadable::Damaged(content.start);
             NoMemory::unless(content.len())?;
@@ -115,8 +116,14 @@ impl Journal {
                 return Err(Unreadable::Damaged(content.start));
             }
             last = Some(head);
+            let behavior = *version.get_or_insert_with(|| behavior(rest));
+            // The types of entries change with the behavior.
+            let unknown = |error| match behavior {
+                Some(super::BEHAVIOR) | None => damaged(error),
+                Some(_) => Unreadable::OtherFormat,
+            };
             for entry in Entries(rest) {
-                match (entry.map_err(damaged)?, &beginning) {
+                match (entry.map_err(unknown)?, &beginning) {
                     (JournalEntry::Began(began), None) => beginning = Some(*began),
                     (_, None) => return Err(Unreadable::Damaged(frame::HEADER)),
                     (entry, Some(_)) => seen.add(entry),
@@ -160,6 +167,12 @@ impl Journal {
     fn contents(&self) -> impl Iterator<Item = &[u8]> {
         FrameIter::of(&self.bytes, self.run).map(|content| &self.bytes[content])
     }
+}
+
+/// Returns the behavior of the machine, the first field of the first entry in a journal.
+fn behavior(entries: &[u8]) -> Option<u32> {
+    let ((variant, behavior), _) = postcard::take_from_bytes::<(u32, u32)>(entries).ok()?;
+    (variant == 0).then_some(behavior)
 }
 
 /// Iterator over the entries of a frame.

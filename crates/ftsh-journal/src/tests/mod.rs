@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::entry::{Delivered, JournalEntry};
-use crate::{Beginning, Over, Store, Unreadable, Writer, frame, read};
+use crate::entry::{Delivered, FrameHead, JournalEntry};
+use crate::{BEHAVIOR, Beginning, Over, Store, Unreadable, Writer, frame, read};
 use ftsh_machine::effect::ProcessId;
 use ftsh_machine::event::CommandStatus;
 use ftsh_machine::{Config, Event, Outcome, Time};
@@ -191,12 +191,13 @@ proptest! {
         prop_assert!(read(&file).is_err());
     }
 
-    /// A whole frame with invalid content is damage.
+    /// A whole frame with invalid content is damage, or of another version.
     #[test]
     fn any_content_is_read_or_refused(content in prop::collection::vec(any::<u8>(), 1..100)) {
         let mut file = frame::header(RUN).to_vec();
         frame::append(&mut file, RUN, &content);
-        prop_assert!(matches!(read(&file), Err(Unreadable::Damaged(_) | Unreadable::Empty)));
+        let wrong = read(&file).expect_err("no journal");
+        prop_assert!(!matches!(wrong, Unreadable::NoJournal), "{}", wrong);
     }
 }
 
@@ -209,6 +210,19 @@ fn what_is_no_journal_is_told_from_what_has_not_begun() {
     assert_eq!(entries(&[b"ftsh lock\n", &[0; 90][..]].concat()), Err(Unreadable::NoJournal));
     let other = [b"ftsh journal 01\n", &[7; 90][..]].concat();
     assert_eq!(entries(&other), Err(Unreadable::OtherFormat));
+}
+
+#[test]
+fn entries_of_another_version_are_no_damage() {
+    let head = FrameHead { number: 0, effects: 0, digest: 0 };
+    let began = |behavior: u32| {
+        let mut file = frame::header(RUN).to_vec();
+        let content = postcard::to_allocvec(&(head, 0_u32, behavior)).expect("bytes");
+        frame::append(&mut file, RUN, &content);
+        entries(&file)
+    };
+    assert_eq!(began(BEHAVIOR), Err(Unreadable::Damaged(frame::HEADER + frame::HEAD)));
+    assert_eq!(began(BEHAVIOR + 1), Err(Unreadable::OtherFormat));
 }
 
 #[test]
