@@ -10,7 +10,10 @@ mod sweep;
 pub(crate) use self::note::RECORD;
 pub(crate) use self::perform::{changes, commit, commit_nested};
 #[cfg(test)]
-pub(crate) use self::sweep::sweep_observed;
+pub(crate) use self::{
+    note::{CommitNote, NOTE},
+    sweep::sweep_observed,
+};
 
 pub use self::perform::Committed;
 pub use self::record::CommitRecord;

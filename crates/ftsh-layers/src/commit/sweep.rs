@@ -237,7 +237,8 @@ fn finish(layers: &Layers, observe: &mut dyn FnMut()) -> io::Result<Option<Swept
     for (index, tree) in note.trees.iter().enumerate() {
         let path = tree.directory();
         let directory = File::open(&path)?;
-        if FileId::from(&fstat(&directory)?) != tree.id {
+        // The number of the device may change with a reboot.
+        if FileId::from(&fstat(&directory)?).inode != tree.id.inode {
             let text = format!("`{}` was moved or replaced", path.display());
             return Err(io::Error::other(text));
         }

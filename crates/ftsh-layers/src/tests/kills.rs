@@ -11,7 +11,8 @@ use super::program::{has_links, perform, plant};
 use super::programs::{LENGTH, perform_within};
 use super::snapshot::{Snapshot, assert_same, snapshot};
 use super::{Scratch, assert_clean, begin, child, is_nobody, is_root, rounds, scratch};
-use crate::commit::sweep_observed;
+use crate::commit::{CommitNote, NOTE, sweep_observed};
+use crate::layers::Layers;
 use crate::{CommitRecord, Directories, Swept, leftovers, sweep};
 
 /// Status of a child that SIGKILL ended.
@@ -193,6 +194,32 @@ fn directories_on_two_file_systems_are_swept() {
     assert_eq!(twins.left().len(), 2);
     Directories::find(&roots).expect("directories").sweep();
     assert!(twins.left().is_empty());
+}
+
+#[test]
+fn a_commit_is_finished_after_a_device_has_got_another_number() {
+    if !is_root() {
+        return;
+    }
+    // The steps before the note leave nothing to finish.
+    for step in 1.. {
+        let twins = Twins::plant(1);
+        let Some(attempt) = begin(&twins.tried.each_ref().map(PathBuf::as_path)) else { return };
+        drop(attempt);
+        let status = child(None, "kills::killed", &twins.variables("commit", 1, step));
+        assert_eq!(status, KILLED, "no step {step} after the note");
+        let Some(path) = twins.left().into_iter().find(|it| it.join("note").exists()) else {
+            continue;
+        };
+        let layers = Layers::lock(path.clone()).expect("layers").expect("no other process");
+        let (mut note, _) = CommitNote::read(layers.fd(), NOTE).expect("a note").expect("a note");
+        note.trees.iter_mut().for_each(|tree| tree.id.device += 1);
+        note.prepare(layers.fd()).expect("a note");
+        CommitNote::decide(layers.fd()).expect("a note");
+        drop(layers);
+        assert_eq!(sweep(&path).expect("a sweep"), Swept::RolledForward);
+        return;
+    }
 }
 
 /// Asserts that every path has its old or its new entry. Permissions of directories may be on their
