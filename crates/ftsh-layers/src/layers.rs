@@ -199,8 +199,12 @@ impl Layers {
         Ok(())
     }
 
-    /// Removes the layers.
+    /// Removes the layers. Sweeps find the layers by their link, so the link stays until the rest is
+    /// removed.
     pub(crate) fn remove(self) -> io::Result<()> {
+        for part in [UPPER, WORK, ASIDE] {
+            ftsh_sys::remove_tree(&self.part(part))?;
+        }
         ftsh_sys::remove_tree(&self.path)
     }
 }

@@ -182,3 +182,21 @@ fn a_disk_that_becomes_read_only_fails_the_attempt() {
     assert_eq!(sweep(&layers[0]).expect("a sweep"), Swept::Discarded);
     assert_clean(&directory);
 }
+
+#[test]
+fn layers_that_cannot_be_removed_are_found_by_a_later_sweep() {
+    let Some(disk) = disk("1M") else { return };
+    let directory = disk.root.join("it");
+    fs::create_dir(&directory).expect("a directory");
+    let Some(attempt) = begin(&[&directory]) else { return };
+    assert_eq!(sh(&attempt, &directory, "mkdir new"), 0);
+    let left = leftovers(&directory);
+    let new = left[0].join("upper/new");
+    let new = new.to_str().expect("a name");
+    mount(&["-t", "tmpfs", "new", new]).expect("a mount");
+    attempt.discard().expect_err("a busy directory");
+    run("umount", &[new]).expect("no mount");
+    assert_eq!(leftovers(&directory), left);
+    assert_eq!(sweep(&left[0]).expect("a sweep"), Swept::Discarded);
+    assert_clean(&directory);
+}
