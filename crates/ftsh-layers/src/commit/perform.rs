@@ -287,8 +287,10 @@ fn finish(
     observe: &mut dyn FnMut(),
 ) -> Result<(), CommitFailure> {
     let Some(primary) = trees.first() else { return Ok(()) };
-    // One file system keeps the order of its changes; another one may be behind.
-    for tree in trees.iter().filter(|tree| tree.id.device != primary.id.device) {
+    // A file system keeps the order of its changes, but another one may be behind. The record is synced
+    // alone, which Btrfs may do before the renames.
+    let is_behind = |tree: &&CoveredTree| is_recorded || tree.id.device != primary.id.device;
+    for tree in trees.iter().filter(is_behind) {
         observe();
         let _ = syncfs(&tree.directory);
     }
