@@ -291,6 +291,7 @@ fn output_left_by_a_removed_run_is_refused_with_advice() {
     let path = |name: &str| finished.directory.path().join(name);
     fs::remove_file(path("j")).expect("a journal");
     let output = path("j.output");
+    fs::write(&output, "printed\n").expect("output");
     let finished = again(finished)
         .options(["--cron"])
         .refused(&["remove the file if it is left from a removed journal"]);

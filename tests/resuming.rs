@@ -342,6 +342,13 @@ fn a_file_that_is_not_a_run_s_output_is_left_alone() {
 }
 
 #[test]
+fn an_output_file_left_before_the_run_began_is_used() {
+    let run = recorded("echo quiet").options(["--cron"]).file("j", "").file("j.output", "");
+    let finished = run.stdout("").success();
+    assert!(!finished.directory.path().join("j.output").exists());
+}
+
+#[test]
 fn output_is_not_captured_in_a_file_of_another_user() {
     if !Uid::effective().is_root() {
         return;

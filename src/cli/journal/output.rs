@@ -12,7 +12,7 @@ use super::journal_file::JournalFile;
 use ftsh_sys::os_error::plain;
 
 /// Opens the file of the output, for a run that begins or is resumed. Refuses a file that belongs
-/// to no run.
+/// to no run, unless the file is empty.
 pub(crate) fn open(journal_file: &JournalFile, begins: bool) -> Result<File> {
     let path = beside(&journal_file.path);
     let mut options = OpenOptions::new();
@@ -21,9 +21,7 @@ pub(crate) fn open(journal_file: &JournalFile, begins: bool) -> Result<File> {
         .append(true)
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
-    let file = if journal_file.is_new { options.create_new(true) } else { options.create(true) }
-        .open(&path);
-    let opened = file.and_then(|file| {
+    let opened = options.create(true).open(&path).and_then(|file| {
         let found = file.metadata()?;
         if !found.is_file() {
             return Err(io::Error::other("it is not a regular file"));
@@ -31,6 +29,10 @@ pub(crate) fn open(journal_file: &JournalFile, begins: bool) -> Result<File> {
         // The owner of the file could read the output.
         if found.uid() != geteuid().as_raw() {
             return Err(io::Error::other("it belongs to another user"));
+        }
+        // An empty file may be left from a start that ended before the run began.
+        if journal_file.is_new && found.len() > 0 {
+            return Err(io::ErrorKind::AlreadyExists.into());
         }
         if begins {
             file.set_len(0)?;
