@@ -11,6 +11,7 @@ use nix::unistd::{Gid, Uid, chown};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
+use crate::resuming::{self, Victim, again, over, recorded};
 use crate::support::run::Finished;
 use crate::support::skipped::skipped;
 use crate::support::{Ftsh, rounds};
@@ -488,6 +489,22 @@ fn resume_until_the_end(random: &mut ChaCha8Rng) -> usize {
         run = Ftsh::after(ended).options(["--journal=journal"]).arg("script.ftsh").start();
     }
     panic!("200 kills, and the script has not ended");
+}
+
+#[test]
+fn a_run_is_not_resumed_while_a_note_is_unreadable() {
+    if !can_cover(false) {
+        return;
+    }
+    let run = recorded("try 2 times atomic in d\nSTAYS\nend").file("d/old", "old\n");
+    let killed = resuming::killed(run, Victim::Both);
+    let root = killed.directory.path();
+    let note = root.join(&layers(root)[0]).join("note");
+    fs::write(&note, "of another version").expect("a note");
+    let reason = "/j`: the note is of another version of ftsh";
+    let refused = again(killed).stderr(reason).failure(2);
+    fs::remove_file(&note).expect("a note");
+    over(again(refused).success());
 }
 
 /// Returns the names of layers in a directory.

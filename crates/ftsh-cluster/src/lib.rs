@@ -322,7 +322,7 @@ impl Durable for ClusterDriver {
         self.inner.record_commits(run);
     }
 
-    fn take_over_view(&mut self, view: ViewId, directories: &[BString]) -> bool {
+    fn take_over_view(&mut self, view: ViewId, directories: &[BString]) -> io::Result<bool> {
         self.inner.take_over_view(view, directories)
     }
 

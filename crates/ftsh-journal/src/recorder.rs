@@ -87,7 +87,8 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
 
     /// Returns a recorder of a resumed run in a resumed journal.
     ///
-    /// Restores the world of the run as far as possible.
+    /// Restores the world of the run as far as possible. Returns an error if nothing was performed,
+    /// because the result of a commit is unknown or the journal cannot be written.
     pub fn resume(
         driver: &'a mut D,
         journal: Rc<RefCell<Writer<S>>>,
@@ -95,6 +96,13 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         deadline: Deadline,
     ) -> io::Result<Self> {
         let mut recorder = Self::around(driver, journal, deadline);
+        // Before the record of this start: after an error, the next start is in the same situation.
+        let mut committed_views = BTreeSet::new();
+        for (view, directories) in world.alive.views() {
+            if recorder.driver.take_over_view(view, directories)? {
+                committed_views.insert(view);
+            }
+        }
         recorder.journal.borrow_mut().commit()?;
         let orphans = world.orphans(recorder.driver.now());
         if let Some(last) = orphans.iter().map(|(_, until)| *until).max() {
@@ -105,7 +113,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
             recorder.log_note(&world.file, note);
         }
         recorder.driver.inherit(orphans);
-        recorder.go_on(world);
+        recorder.go_on(world, &committed_views);
         Ok(recorder)
     }
 
@@ -164,18 +172,12 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
     }
 
     /// Restores the world, and repeats the requests without an answer.
-    fn go_on(&mut self, world: ReplayedWorld) {
+    fn go_on(&mut self, world: ReplayedWorld, committed_views: &BTreeSet<ViewId>) {
         let ReplayedWorld { alive, later, file, .. } = world;
         if let Err(reason) = self.remake(&alive, &file) {
             self.leave(later.len(), reason);
         }
         let mut committed = Vec::new();
-        let driver = &mut *self.driver;
-        let committed_views: BTreeSet<ViewId> = alive
-            .views()
-            .filter(|(view, directories)| driver.take_over_view(*view, directories))
-            .map(|(view, _)| view)
-            .collect();
         for view in alive.dropped_views() {
             self.driver.perform(Effect::DropView(view));
         }

@@ -124,7 +124,7 @@ impl Durable for Simulated {
         Ok(self.shell.written(buffer, from))
     }
 
-    fn take_over_view(&mut self, view: ViewId, _directories: &[BString]) -> bool {
-        self.shell.take_over_view(view)
+    fn take_over_view(&mut self, view: ViewId, _directories: &[BString]) -> io::Result<bool> {
+        Ok(self.shell.take_over_view(view))
     }
 }

@@ -517,7 +517,7 @@ impl<D: Durable> Durable for StormDriver<D> {
         self.driver.record_commits(run);
     }
 
-    fn take_over_view(&mut self, view: ViewId, directories: &[BString]) -> bool {
+    fn take_over_view(&mut self, view: ViewId, directories: &[BString]) -> io::Result<bool> {
         self.driver.take_over_view(view, directories)
     }
 

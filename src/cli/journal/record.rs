@@ -183,7 +183,9 @@ impl Recorded {
             }
             ReadyRun::Resumed(mut machine, world) => {
                 let recorder = Recorder::resume(driver, writer, *world, deadline);
-                let mut recorder = recorder.map_err(cannot)?;
+                let mut recorder = recorder.map_err(|error| {
+                    anyhow!("can't resume the run in `{}`: {}", path.display(), plain(&error))
+                })?;
                 recorder.record_resumption().map_err(cannot)?;
                 let outcome = driver::resume(&mut machine, &mut recorder);
                 let ended = recorder.end(&outcome);

@@ -83,8 +83,8 @@ impl Durable for Shared {
         Ok(self.world.borrow_mut().shell.written(buffer, from))
     }
 
-    fn take_over_view(&mut self, view: ViewId, _directories: &[BString]) -> bool {
-        self.world.borrow().shell.take_over_view(view)
+    fn take_over_view(&mut self, view: ViewId, _directories: &[BString]) -> io::Result<bool> {
+        Ok(self.world.borrow().shell.take_over_view(view))
     }
 }
 

@@ -76,7 +76,7 @@ impl Durable for Witness {
         self.world.record_commits(run);
     }
 
-    fn take_over_view(&mut self, view: ViewId, directories: &[BString]) -> bool {
+    fn take_over_view(&mut self, view: ViewId, directories: &[BString]) -> io::Result<bool> {
         self.world.take_over_view(view, directories)
     }
 }

@@ -176,18 +176,7 @@ impl CommitRecord {
 
     /// Returns the record in layers, which are the first ones of an attempt.
     pub(crate) fn of_layers(layers: &Path) -> io::Result<Option<Self>> {
-        let start = Instant::now();
-        let layers = loop {
-            match Layers::lock(layers.into()) {
-                Ok(Some(layers)) => break layers,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(error),
-                Ok(None) if start.elapsed() >= COMMIT_TIMEOUT => {
-                    return Err(io::ErrorKind::ResourceBusy.into());
-                }
-                Ok(None) => std::thread::sleep(COMMIT_INTERVAL),
-            }
-        };
+        let Some(layers) = wait_for(layers)? else { return Ok(None) };
         finish(&layers, &mut || {})?;
         Ok(layers.has(RECORD).then(|| Self::of(layers)))
     }
@@ -244,7 +233,7 @@ fn finish(layers: &Layers, observe: &mut dyn FnMut()) -> io::Result<Option<Swept
         }
         directories.push(directory);
         if index > 0 {
-            others.push(other_layers(tree.layers())?);
+            others.push(wait_for(&tree.layers())?);
         }
     }
     let roots =
@@ -287,11 +276,13 @@ fn end(layers: Layers, observe: &mut dyn FnMut()) -> io::Result<()> {
     Ok(())
 }
 
-/// Locks other layers of a note. Returns none if they are gone.
-fn other_layers(path: PathBuf) -> io::Result<Option<Layers>> {
-    match Layers::lock(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Ok(None) => Err(io::Error::other("another process holds the lock on the layers")),
-        layers => layers,
+/// Locks layers, after the sweep by another process if there is one. Returns none if they are gone.
+fn wait_for(path: &Path) -> io::Result<Option<Layers>> {
+    loop {
+        match Layers::lock(path.into()) {
+            Ok(None) => std::thread::sleep(COMMIT_INTERVAL),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            layers => return layers,
+        }
     }
 }

@@ -54,9 +54,9 @@ pub trait Durable: Driver {
 
     /// Takes over a view of these directories that an earlier process of the run began. Returns true
     /// if its commit has taken place. Finishes a commit that has begun. The record remains until the
-    /// view is dropped.
-    fn take_over_view(&mut self, _view: ViewId, _directories: &[BString]) -> bool {
-        false
+    /// view is dropped. After an error, the run cannot be resumed yet.
+    fn take_over_view(&mut self, _view: ViewId, _directories: &[BString]) -> io::Result<bool> {
+        Ok(false)
     }
 
     /// Collects all endings up to now. `wait` then reports them, however short its timeout is.

@@ -285,7 +285,7 @@ impl Durable for ProcessDriver {
         self.tables.views().record_commits(run);
     }
 
-    fn take_over_view(&mut self, view: ViewId, directories: &[BString]) -> bool {
+    fn take_over_view(&mut self, view: ViewId, directories: &[BString]) -> std::io::Result<bool> {
         self.tables.views().add_committed(view, directories)
     }
 

@@ -3,6 +3,7 @@
 mod open_view;
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
@@ -22,7 +23,8 @@ pub(crate) struct Views {
 /// `run` is the number of the run.
 pub fn remove_commit_record(run: u64, view: ViewId, directories: &[BString]) {
     let mut views = Views { recorded_run: Some(run), ..Views::default() };
-    views.add_committed(view, directories);
+    // The run is over, and a later sweep removes the record.
+    let _ = views.add_committed(view, directories);
     if let Some(view) = views.remove(view) {
         view.end();
     }
@@ -42,13 +44,17 @@ impl Views {
 
     /// Adds a view of these directories that an earlier process of the run has committed. Returns
     /// false if that process had not begun the commit.
-    pub(crate) fn add_committed(&mut self, id: ViewId, directories: &[BString]) -> bool {
+    pub(crate) fn add_committed(
+        &mut self,
+        id: ViewId,
+        directories: &[BString],
+    ) -> io::Result<bool> {
         let paths: Vec<_> = directories.iter().map(|it| it.to_path_lossy().into_owned()).collect();
-        let Some(mark) = self.record_mark(id) else { return false };
-        let view = OpenView::committed(&paths, &mark);
+        let Some(mark) = self.record_mark(id) else { return Ok(false) };
+        let view = OpenView::committed(&paths, &mark)?;
         let is_committed = view.is_some();
         self.all.extend(view.map(|view| (id, Arc::new(view))));
-        is_committed
+        Ok(is_committed)
     }
 
     /// Returns the beginning of the marks of a view whose commit is recorded. The next process that

@@ -1,6 +1,6 @@
 //! View of directories: paths, programs, and the end.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -53,12 +53,18 @@ impl OpenView {
     }
 
     /// Returns a view of these directories that an earlier process has committed, with a mark that
-    /// begins in this way.
-    /// Finishes a commit that has begun.
-    pub(crate) fn committed(paths: &[PathBuf], mark: &str) -> Option<Self> {
-        let record = CommitRecord::find(&Directories::find(paths).ok()?, mark).ok()??;
+    /// begins in this way. Finishes a commit that has begun. Returns none if no commit had begun.
+    pub(crate) fn committed(paths: &[PathBuf], mark: &str) -> io::Result<Option<Self>> {
+        let places = match Directories::find(paths) {
+            // Another process has removed the directory with everything in it.
+            Err(CoverError::Directory { error, .. }) if error.kind() == ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            places => places.map_err(|refusal| io::Error::other(refusal.to_string()))?,
+        };
         let view = Self::new(Some(mark.into()), None);
-        Some(Self { state: ViewState::Committed(record).into(), ..view })
+        let record = CommitRecord::find(&places, mark)?;
+        Ok(record.map(|record| Self { state: ViewState::Committed(record).into(), ..view }))
     }
 
     /// Covers directories, given as paths of the shell. Returns their absolute paths without links.
