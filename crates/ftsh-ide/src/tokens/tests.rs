@@ -3,7 +3,7 @@ use std::path::Path;
 
 use super::*;
 use crate::complete::complete;
-use crate::highlight::{highlight, plain};
+use crate::highlight::highlight;
 use crate::known::SessionSnapshot;
 
 /// Returns every token as the first letter of its role and its text.
