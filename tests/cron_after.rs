@@ -106,6 +106,7 @@ fn lines_for_the_journal_have_priorities() {
     let text = "try 2 times backoff none; x=1; sh -c 'echo of a command >&2; exit 3'; end";
     let priorities = |finished: Finished| {
         let errors = finished.errors();
+        println!("{errors}");
         errors.lines().map(|line| line[..3].to_owned()).collect::<Vec<_>>()
     };
     let finished = in_journal(Ftsh::script(text).options(["-l", "10"])).failure(3);

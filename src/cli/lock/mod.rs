@@ -201,11 +201,12 @@ pub(super) fn take(
         let file = match FileLock::lock(file, LockKind::ExclusiveNow) {
             Ok(file) => file,
             Err((file, Errno::EWOULDBLOCK)) => {
+                let note = HolderNote::read(&file);
+                let is_ending = note.as_ref().is_some_and(HolderNote::is_gone);
                 // A run that begins has no note yet.
-                let is_ending =
-                    HolderNote::read(&file).is_some_and(|note| note.0.is_empty() || note.is_gone());
-                let timeout = if is_ending { timeout.max(ENDING_TIMEOUT) } else { timeout };
-                let left = timeout.saturating_sub(start.elapsed());
+                let is_short = is_ending || note.is_some_and(|note| note.0.is_empty());
+                let limit = if is_short { timeout.max(ENDING_TIMEOUT) } else { timeout };
+                let left = limit.saturating_sub(start.elapsed());
                 let owner = describe(path, &file);
                 if left.is_zero() {
                     return Ok(LockResult::Busy(if timeout.is_zero() {
@@ -214,7 +215,7 @@ pub(super) fn take(
                         format!("{owner}, still after {}", Human(start.elapsed()))
                     }));
                 }
-                if !is_reported && !is_ending {
+                if !is_reported && !is_ending && !timeout.is_zero() {
                     is_reported = true;
                     waiting(&owner);
                 }
