@@ -90,6 +90,11 @@ pub(super) fn check_name(word: &Word) -> Result<()> {
     Err(Box::new(error.hint(hint!("write `{meant}`"))))
 }
 
+/// True for an operand of a comparison that no command looks like.
+fn begins_number(text: &str) -> bool {
+    text.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit() || c == '.')
+}
+
 /// Refuses a condition that would compare a name with a number, or a number with a name.
 pub(super) fn check(expr: &Expr, text: &str) -> Result<()> {
     if let ExprKind::Binary { left, .. } = &expr.kind
@@ -125,9 +130,6 @@ pub(super) fn check(expr: &Expr, text: &str) -> Result<()> {
     };
     let (ExprKind::Word(first), ExprKind::Word(second)) = (&left.kind, &right.kind) else {
         return Ok(());
-    };
-    let begins_number = |text: &str| {
-        text.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit() || c == '.')
     };
     let is_name = |word: &Word| literal::bare(word).is_some_and(|text| !begins_number(text));
     if !matches!(operator, BinaryOperator::Lt | BinaryOperator::Gt)
@@ -375,7 +377,7 @@ fn check_simple(simple: &Simple, text: &str) -> Result<()> {
         );
         return refuse(Slug::CommandAsCondition, format!("`{name}` has no parentheses"), hint);
     }
-    if let Some(redirect) = early.filter(|it| may_be_compared(it) || is_number(name)) {
+    if let Some(redirect) = early.filter(|it| may_be_compared(it) || begins_number(name)) {
         let written = &text[word.span.start..redirect.span.end];
         let message = "a redirection to a value could be a comparison";
         let error = SyntaxError::new(Slug::CommandAsCondition, simple.span, message);

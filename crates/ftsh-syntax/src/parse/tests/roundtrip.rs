@@ -274,6 +274,14 @@ fn check(text: &str) {
     assert_eq!(print(&again), printed);
 }
 
+/// With blanks around `>`, the first two are comparisons.
+#[test]
+fn redirections_of_conditions_are_printed_as_they_are_meant() {
+    for condition in ["2=>a", "7z>log", "a>b", "./7z>log"] {
+        check(&format!("if {condition}\nend\n"));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
