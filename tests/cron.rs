@@ -11,7 +11,7 @@ fn cron(script: &str) -> Ftsh {
 }
 
 /// A command that reports its start and waits to be killed.
-const WAITS: &str = "echo before; sh -c 'echo ready > ready; echo waiting; sleep 60; :'";
+const WAITS: &str = "echo before; sh -c 'echo waiting; echo ready > ready; sleep 60; :'";
 
 /// Process ids of the supervisor and the interpreter.
 fn shells(run: &Running) -> (Pid, Pid) {
