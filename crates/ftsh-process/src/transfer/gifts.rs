@@ -84,7 +84,7 @@ impl Gift {
     }
 }
 
-/// Replaces a directory where the file system cannot exchange two entries, as NFS, and moves the old
+/// Replaces a directory where the file system cannot exchange two entries, such as NFS, and moves the old
 /// directory to `old`. Between the steps, the old directory has a hidden name that no note covers:
 /// a cleanup after a kill must not remove both directories.
 pub(super) fn replace(

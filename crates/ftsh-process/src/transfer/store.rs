@@ -18,7 +18,7 @@ use super::entries::{EntryKind, FileEntry, failed, is_valid};
 use crate::cleanup::scratch_place;
 use ftsh_sys::{self as sys, FileLock, LockKind};
 
-/// File in a store that the process locks which removes the store.
+/// File in a store, locked by the process that will remove the store.
 const KEEPER: &str = "keeper";
 /// Length of a content that only one branch receives at a time. Others wait for the content.
 const LARGE: u64 = 1 << 20;
@@ -178,7 +178,7 @@ impl<'a> IncomingFiles<'a> {
                     let part = place.with_extension("part");
                     match FileLock::lock(open_part(&part)?, LockKind::ExclusiveNow) {
                         Ok(_) if place.exists() => {
-                            // The part has the place already if it was opened before it moved.
+                            // There is no part if this branch opened the part just before its move.
                             let _ = fs::remove_file(part);
                             continue;
                         }
