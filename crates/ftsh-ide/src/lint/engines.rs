@@ -55,7 +55,7 @@ pub(super) fn check(script: &Script, programs: &dyn Programs) -> Vec<Warning> {
         let hint = if meant.ends_with('?') {
             hint!("{meant}")
         } else {
-            hint!("{meant}; words of the list have quotes: `\"on\" {}`", engine.name())
+            hint!("{meant}; to list these words, quote the first: `\"on\" {}`", engine.name())
         };
         Some(Warning::new(Slug::UnknownEngine, span, message).hint(hint))
     };

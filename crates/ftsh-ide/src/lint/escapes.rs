@@ -55,7 +55,8 @@ fn single_quoted(word: &Word, text: &str) -> Option<Warning> {
     let escape = &source[at..at + 2];
     let span = Span::new(word.span.start + at, word.span.start + at + 2);
     if escape == "\\'" {
-        let message = "in single quotes `\\'` is a quote: the text goes on behind it, unlike in sh";
+        let message =
+            "in single quotes `\\'` is a quote: the text continues after it, unlike in sh";
         return Some(Warning::new(Slug::Escape, span, message).hint(hint!(
             "in double quotes a backslash at the end is written twice: `\"C:\\\\\"`"
         )));

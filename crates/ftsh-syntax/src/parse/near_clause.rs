@@ -55,7 +55,7 @@ pub(super) fn check(list: &[Expr], keyword: &str) -> Result<()> {
             let owner = owners.clone().find(|it| it.0 == keyword).or_else(|| owners.next());
             let owner = owner.map_or(keyword, |(owner, _)| owner);
             return Err(Box::new(error.hint(hint!(
-                "write `{owner} … {clause}{value}`; words of the list have quotes: \
+                "write `{owner} … {clause}{value}`; to list these words, quote the first: \
                  `{quoted}{value}`"
             ))));
         }
@@ -83,15 +83,16 @@ pub(super) fn check_try(list: &[Expr], owner: &str) -> Result<()> {
     let error = SyntaxError::new(Slug::MisplacedClause, span, message);
     let quoted = format!("\"{word}\" {rest}");
     Err(Box::new(if owner == "list" {
-        error.hint(hint!("a list has no clauses; words of the list have quotes: `{quoted}`"))
+        error.hint(hint!("a list has no clauses; to list these words, quote the first: `{quoted}`"))
     } else if matches!(word, "limit" | "timeout" | "for") {
         error.hint(hint!(
-            "write `limit {rest}` in the body of the loop; words of the list have quotes: `{quoted}`"
+            "write `limit {rest}` in the body of the loop; to list these words, quote the first: \
+             `{quoted}`"
         ))
     } else {
         let clauses = written.strip_prefix("try ").unwrap_or(&written);
         error.hint(hint!(
-            "write `try {clauses}` in the body of the loop; words of the list have quotes: \
+            "write `try {clauses}` in the body of the loop; to list these words, quote the first: \
              `{quoted}`"
         ))
     }))
