@@ -124,7 +124,9 @@ fn a_lost_run_begins_both_again() {
     for victim in VICTIMS {
         let script = "try 2 times backoff none
             with sh -c 'echo >> commands; sleep 60'
-                while ! test -s commands; sleep 0.01 s; end
+                while ! sh -c 'test $(cat commands 2> /dev/null | wc -l) -ge $0' $attempt
+                    sleep 0.01 s
+                end
                 STAYS
             end
         end
