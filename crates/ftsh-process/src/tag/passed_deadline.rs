@@ -31,12 +31,9 @@ impl LimitClocks {
     /// Reads the clocks.
     pub fn now() -> Self {
         static BOOT: OnceLock<String> = OnceLock::new();
+        let boot = BOOT.get_or_init(|| boot_id().unwrap_or_default()).clone();
         let monotonic = ClockId::CLOCK_MONOTONIC.now().map(Duration::from);
-        Self {
-            since_1970: since_1970(),
-            since_boot: monotonic.unwrap_or_default(),
-            boot: BOOT.get_or_init(|| boot_id().unwrap_or_default()).clone(),
-        }
+        Self { since_1970: since_1970(), since_boot: monotonic.unwrap_or_default(), boot }
     }
 
     /// Returns the text of a limit that passes after `left`.
@@ -57,15 +54,20 @@ pub(crate) struct LimitTexts(OnceCell<LimitClocks>);
 impl LimitTexts {
     /// Returns the text of a limit at a time of the run.
     pub(crate) fn of(&self, moment: Time, clock: &RunClock) -> BString {
-        let at_start = self.0.get_or_init(|| {
-            let (now, elapsed) = (LimitClocks::now(), clock.start.elapsed());
-            LimitClocks {
-                since_1970: now.since_1970.saturating_sub(elapsed),
-                since_boot: now.since_boot.saturating_sub(elapsed),
-                ..now
-            }
-        });
+        let at_start = self.0.get_or_init(|| at_start(clock));
         at_start.passed_on(clock.since_start(moment))
+    }
+}
+
+/// Returns what the clocks showed at the start of this process's part of the run, or slightly more.
+fn at_start(clock: &RunClock) -> LimitClocks {
+    // The order matters: an earlier limit would end nested shells before this one cancels them.
+    let elapsed = clock.start.elapsed();
+    let now = LimitClocks::now();
+    LimitClocks {
+        since_1970: now.since_1970.saturating_sub(elapsed),
+        since_boot: now.since_boot.saturating_sub(elapsed),
+        ..now
     }
 }
 
@@ -112,6 +114,15 @@ mod tests {
 
     fn left(text: &str, clocks: &LimitClocks) -> Option<u64> {
         PassedDeadline::parse(text).map(|it| it.left(clocks).as_secs())
+    }
+
+    #[test]
+    fn a_limit_is_never_passed_on_as_an_earlier_one() {
+        for _ in 0..1000 {
+            let before = LimitClocks::now();
+            let at_start = at_start(&RunClock::start(Duration::ZERO));
+            assert!(at_start.since_boot >= before.since_boot, "{before:?}, {at_start:?}");
+        }
     }
 
     #[test]
