@@ -200,45 +200,6 @@ pub(super) fn operator(symbol: &str) -> Option<&'static str> {
     })
 }
 
-/// Translates a condition of `test` to operators: `-f x ]` becomes `.isfile. x`.
-pub(super) fn test(condition: &str) -> Option<String> {
-    let condition = condition.split([';', ']']).next()?;
-    let mut words: Vec<&str> = condition.split_whitespace().collect();
-    let negated = words.first() == Some(&"!");
-    if negated {
-        words.remove(0);
-    }
-    let expression = match words[..] {
-        ["-z", value] => format!("{value} == \"\""),
-        ["-n", value] => format!("{value} != \"\""),
-        [flag, file] => format!("{} {file}", file_test(flag)?),
-        [left, symbol, right] => format!("{left} {} {right}", operator(symbol)?),
-        _ => return None,
-    };
-    Some(match words.len() {
-        _ if !negated => expression,
-        2 if expression.starts_with('.') => format!("! {expression}"),
-        _ => format!("!({expression})"),
-    })
-}
-
-fn file_test(flag: &str) -> Option<&'static str> {
-    Some(match flag {
-        "-e" | "-a" => ".exists.",
-        "-f" => ".isfile.",
-        "-d" => ".isdir.",
-        "-r" => ".isr.",
-        "-w" => ".isw.",
-        "-x" => ".isx.",
-        "-L" | "-h" => ".islink.",
-        "-p" => ".ispipe.",
-        "-S" => ".issock.",
-        "-b" => ".isblock.",
-        "-c" => ".ischar.",
-        _ => return None,
-    })
-}
-
 /// Returns the error for `<(command)` and `>(command)`.
 pub(super) fn process_substitution(span: Span, operator: &str) -> SyntaxError {
     SyntaxError::new(Slug::ProcessSubstitution, span, format!("there is no `{operator}( )`")).hint(match operator {
@@ -517,17 +478,6 @@ pub(super) fn is_operator(word: &str) -> bool {
         && word.starts_with('.')
         && word.ends_with('.')
         && word[1..word.len() - 1].bytes().all(|byte| byte.is_ascii_alphabetic())
-}
-
-/// Returns the hint about a comparison with a pattern, as in `[[ $s == a* ]]`.
-pub(super) fn matched(condition: &str) -> Option<Hint> {
-    let condition = condition.split("]]").next()?;
-    let (value, pattern) =
-        [" == ", " = ", " != "].iter().find_map(|it| condition.split_once(it))?;
-    let (value, pattern) = (value.trim(), pattern.trim());
-    let is_pattern = pattern.contains(['*', '?']) && !pattern.contains(['"', '\'', '&', '|', ' ']);
-    is_pattern
-        .then(|| hint!("a pattern comes after `when`: `case {value}`, and then `when {pattern}`"))
 }
 
 /// Refuses `{1..3}` in the list of a loop that begins with `head`, like `for x in`.

@@ -59,8 +59,8 @@ pub(super) fn replacement(inside: &str) -> Option<BraceReplacement> {
     match rest {
         "%/*" => return call("dirname"),
         "##*/" => return call("basename"),
-        "^^" | "^" => return call("upper"),
-        ",," | "," => return call("lower"),
+        "^^" => return call("upper"),
+        ",," => return call("lower"),
         "[*]" => return Some(BraceReplacement::Variable(format!("${{{name}[@]}}"))),
         _ => {}
     }
@@ -85,10 +85,23 @@ pub(super) fn replacement(inside: &str) -> Option<BraceReplacement> {
         return replaced(&format!("^{lazy}"), "");
     }
     if let Some(rest) = rest.strip_prefix('/') {
-        let rest = rest.strip_prefix('/').unwrap_or(rest);
-        let (pattern, with) = rest.split_once('/').unwrap_or((rest, ""));
-        let is_plain = !with.contains(['$', '\\', '"', '`']);
-        return is_plain.then(|| regex(pattern, true)).flatten().and_then(|it| replaced(&it, with));
+        let all = rest.strip_prefix('/').unwrap_or(rest);
+        let (pattern, with) = all.split_once('/').unwrap_or((all, ""));
+        let (start, pattern, end) = match rest.as_bytes().first() {
+            Some(b'#') => ("^", &pattern[1..], ""),
+            Some(b'%') => ("", &pattern[1..], "$"),
+            _ => ("", pattern, ""),
+        };
+        if with.contains(['$', '\\', '"', '`']) {
+            return None;
+        }
+        let regex = format!("{start}{}{end}", regex(pattern, true)?);
+        if rest.starts_with(['/', '#', '%']) {
+            return replaced(&regex, with);
+        }
+        return Some(BraceReplacement::Other(hint!(
+            "`v=replace(${name}, '{regex}', \"{with}\")` replaces every match, not only the first"
+        )));
     }
     let after = |mark: &str| rest.strip_prefix(mark);
     if let Some(default) = after(":=").or_else(|| after("=")) {
@@ -96,14 +109,10 @@ pub(super) fn replacement(inside: &str) -> Option<BraceReplacement> {
             "write `{name}=\"${{{name}:-{default}}}\"` first"
         )));
     }
-    if let Some(text) = after("?") {
-        return Some(BraceReplacement::Variable(format!("${{{name}:?{text}}}")));
-    }
-    if let Some(default) = after("-") {
-        return Some(BraceReplacement::Variable(format!("${{{name}:-{default}}}")));
-    }
-    if let Some(alternative) = after("+") {
-        return Some(BraceReplacement::Variable(format!("${{{name}:+{alternative}}}")));
+    if rest.starts_with(['-', '+', '?']) {
+        return Some(BraceReplacement::Other(hint!(
+            "write `${{{name}:{rest}}}`, which treats an empty value like a missing one"
+        )));
     }
     substring(name, after(":")?)
 }
@@ -130,10 +139,10 @@ fn regex(pattern: &str, greedy: bool) -> Option<String> {
     }
     if !greedy
         && let Some(before) = pattern.strip_suffix('*')
-        && let Some(last) = before.chars().next_back()
-        && !before.contains(['*', '?'])
+        && before.chars().count() == 1
+        && !before.contains(['*', '?', '^'])
     {
-        return Some(format!("{}[^{last}]*", regex::escape(before)));
+        return Some(format!("{}[^{before}]*", regex::escape(before)));
     }
     if !greedy && pattern.contains('*') {
         return None;
@@ -151,7 +160,8 @@ fn name_and_rest(text: &str) -> Option<(&str, &str)> {
     (end > 0).then(|| text.split_at(end))
 }
 
-/// Returns the `{1..3}` or `{1..$n}` in a word as a range, and true if the word has no other part.
+/// Returns the `{1..3}` or `{1..$n}` in a word as a range, and true if the word stands for
+/// the numbers of the range as they are written.
 pub fn range(word: &Word) -> Option<(String, bool)> {
     range_in(&literal::written(word)?)
 }
@@ -174,11 +184,15 @@ fn range_in(word: &str) -> Option<(String, bool)> {
         None => 1,
     };
     let falls = number(from).zip(number(to)).is_some_and(|(from, to)| from > to);
+    // The numbers of a range have no zeros in front.
+    let plain = |text: &str| number(text).map_or(text.to_owned(), |number| number.to_string());
+    let is_plain = plain(from) == from && plain(to) == to;
+    let (from, to) = (plain(from), plain(to));
     let range = match if falls { -step } else { step } {
         1 => format!("{from} .to. {to}"),
         step => format!("{from} .to. {to} .step. {step}"),
     };
-    Some((range, before.is_empty() && after.is_empty()))
+    Some((range, is_plain && before.is_empty() && after.is_empty()))
 }
 
 #[cfg(test)]
@@ -206,7 +220,11 @@ mod tests {
             ("x#*:", r#"replace($x, '^.*?:', "")"#),
             ("x#v", r#"replace($x, '^v', "")"#),
             ("x//a?c/b", r#"replace($x, 'a.c', "b")"#),
-            ("x/ab", r#"replace($x, 'ab', "")"#),
+            ("x/ab/c", r#"`v=replace($x, 'ab', "c")` replaces every match, not only the first"#),
+            ("x/#ab/c", r#"replace($x, '^ab', "c")"#),
+            ("x/%.ab/c", r#"replace($x, '\.ab$', "c")"#),
+            ("x//#ab/c", r#"replace($x, '\#ab', "c")"#),
+            ("x//ab", r#"replace($x, 'ab', "")"#),
             ("#x", "length($x)"),
             ("x^^", "upper($x)"),
             ("x,,", "lower($x)"),
@@ -214,9 +232,8 @@ mod tests {
             ("x:2:3", "substr($x, 3, 3)"),
             ("x:2", "substr($x, 3)"),
             ("x: -2", "substr($x, -2)"),
-            ("x-y", "${x:-y}"),
-            ("x+y", "${x:+y}"),
-            ("x?no x", "${x:?no x}"),
+            ("x-y", "write `${x:-y}`, which treats an empty value like a missing one"),
+            ("x?no x", "write `${x:?no x}`, which treats an empty value like a missing one"),
             ("a[]", &arrays().to_string()),
             ("a[*]", "${a[@]}"),
             ("#a[@]", "${count($a)}"),
@@ -224,6 +241,9 @@ mod tests {
             ("a[@]:1:3", "${a[2..4]}"),
             ("a[*]: -2", &arrays().to_string()),
             ("x%*b*", "?"),
+            ("x%_a*", "?"),
+            ("x^", "?"),
+            ("x,", "?"),
             ("x%$y", "?"),
             ("x@Q", "?"),
             ("", "?"),
@@ -237,7 +257,9 @@ mod tests {
     #[test]
     fn ranges_are_recognized() {
         assert_eq!(range_in("{1..3}"), Some(("1 .to. 3".into(), true)));
-        assert_eq!(range_in("host{01..3}.x"), Some(("01 .to. 3".into(), false)));
+        assert_eq!(range_in("host{01..3}.x"), Some(("1 .to. 3".into(), false)));
+        assert_eq!(range_in("{01..03}"), Some(("1 .to. 3".into(), false)));
+        assert_eq!(range_in("{-1..0}"), Some(("-1 .to. 0".into(), true)));
         assert_eq!(range_in("{9..1}"), Some(("9 .to. 1 .step. -1".into(), true)));
         assert_eq!(range_in("{0..$n}"), Some(("0 .to. $n".into(), true)));
         assert_eq!(range_in("{1..9..4}"), Some(("1 .to. 9 .step. 4".into(), true)));

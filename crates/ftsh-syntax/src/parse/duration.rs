@@ -117,7 +117,8 @@ impl Builder<'_> {
             return Ok(TimeOrTimes::Times(amount));
         }
         if let Some(text) = literal::expr(&amount) {
-            match literal::number(&text) {
+            // A duration has no sign.
+            match literal::number(&text).filter(|_| !text.starts_with('+')) {
                 None if parse_joined(&text).is_some() => {
                     if Unit::named(unit.as_str()).is_some() {
                         return whole(amount);

@@ -3,10 +3,10 @@
 use pest::error::{ErrorVariant, InputLocation};
 
 use super::Rule;
-use super::bashisms;
 use super::braces::arrays;
 use super::builder::too_nested;
 use super::misspelled::structure_in_succeeds;
+use super::{bashisms, brackets};
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
@@ -289,15 +289,16 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<(
     }
     let tested = line.split_once(' ').filter(|it| matches!(it.0, "[" | "[[" | "test"));
     if let Some(("[[", condition)) = tested
-        && let Some(hint) = bashisms::matched(condition)
+        && let Some(hint) = brackets::matched(condition)
     {
         return Some((Slug::AndOr, hint));
     }
     if let Some((_, condition)) = tested
         && matches!(found, "&&" | "||")
-        && let Some(condition) = bashisms::test(condition.split(found).next().unwrap_or_default())
+        && let Some(condition) =
+            brackets::translated(condition.split(found).next().unwrap_or_default())
     {
-        let condition = if found == "||" { format!("!({condition})") } else { condition };
+        let condition = if found == "||" { brackets::negation(&condition) } else { condition };
         let hint = hint!("write `if {condition}`, the commands, and `end`");
         return Some((Slug::AndOr, hint));
     }

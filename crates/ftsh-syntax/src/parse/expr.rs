@@ -218,7 +218,7 @@ impl Builder<'_> {
                 Ok((ExprKind::Asked { question, pipeline }, 0))
             })?,
             Rule::asks => self.nested(span, |this| {
-                questions::check_text(pair.as_str(), span)?;
+                questions::check_text(this.text, span)?;
                 let pipeline = pair.into_inner().next().expect("a question holds a command");
                 let pipeline = Box::new(this.pipeline(pipeline)?);
                 questions::check_pipeline(&pipeline, this.text)?;

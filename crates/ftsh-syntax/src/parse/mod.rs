@@ -10,6 +10,7 @@ mod backoff;
 mod bashisms;
 mod block;
 pub mod braces;
+mod brackets;
 mod branch_files;
 mod builder;
 mod channel;

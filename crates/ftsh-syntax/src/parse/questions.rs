@@ -1,7 +1,8 @@
 //! Commands as conditions: which words are commands, and conditions that would mean something else
 //! than they seem to.
 
-use super::{Result, bashisms, literal};
+use super::substitutions::is_script;
+use super::{Result, bashisms, brackets, literal};
 use crate::ast::{
     BinaryOperator, Expr, ExprKind, Mode, Pipeline, Question, Redirect, RedirectionTarget, Simple,
     Stage, Word, WordPart,
@@ -54,7 +55,9 @@ pub(super) fn check_word(word: &Word, text: &str) -> Result<()> {
     {
         let message = "a condition assigns nothing by `=`";
         let error = SyntaxError::new(Slug::CommandAsCondition, word.span, message);
-        return Err(Box::new(error.hint(hint!("write `if {command} -> {left}`"))));
+        let before = text[..word.span.start].trim_end();
+        let negation = if before.ends_with('!') { "! " } else { "" };
+        return Err(Box::new(error.hint(hint!("write `{negation}{command} -> {left}`"))));
     }
     let symbol = if symbol == "=" { "==" } else { symbol };
     let message = format!("`{symbol}` needs spaces on both sides");
@@ -105,7 +108,7 @@ pub(super) fn check(expr: &Expr, text: &str) -> Result<()> {
         let message = "`[` needs a space after it";
         let error = SyntaxError::new(Slug::CommandAsCondition, word.span, message);
         let rest = text[word.span.start + 1..expr.span.end].trim_end_matches(']');
-        return Err(Box::new(error.hint(hint!("write `if {rest}`"))));
+        return Err(Box::new(error.hint(brackets::instead(rest, &text[..word.span.start]))));
     }
     if let ExprKind::Binary { right, .. } = &expr.kind
         && let ExprKind::Word(word) = &right.kind
@@ -182,8 +185,8 @@ pub(super) fn joined(operator: &str, span: Span) -> Box<SyntaxError> {
 }
 
 /// Refuses commands that were meant to be something else, before they are built.
-pub(super) fn check_text(command: &str, span: Span) -> Result<()> {
-    let line = command.lines().next().unwrap_or_default().trim_end();
+pub(super) fn check_text(text: &str, span: Span) -> Result<()> {
+    let line = text[span.start..span.end].lines().next().unwrap_or_default().trim_end();
     let Some((first, rest)) = line.split_once([' ', '\t']) else { return Ok(()) };
     let rest = rest.trim_start();
     let refuse = |length: usize, message: String, hint: Hint| {
@@ -193,11 +196,14 @@ pub(super) fn check_text(command: &str, span: Span) -> Result<()> {
     };
     if first == "[[" {
         let message = "there is no `[[` in ftsh".to_owned();
-        if let Some(hint) = bashisms::matched(rest) {
+        if let Some(hint) = brackets::matched(rest) {
             return refuse(first.len(), message, hint);
         }
-        return match bashisms::test(rest) {
-            Some(test) => refuse(first.len(), message, hint!("write `if {test}`")),
+        return match brackets::translated(rest) {
+            Some(condition) => {
+                let hint = brackets::instead(&condition, &text[..span.start]);
+                refuse(first.len(), message, hint)
+            }
             None => refuse(
                 first.len(),
                 message,
@@ -206,7 +212,7 @@ pub(super) fn check_text(command: &str, span: Span) -> Result<()> {
         };
     }
     if first.starts_with('-')
-        && let Some(test) = bashisms::test(line)
+        && let Some(test) = brackets::translated(line)
     {
         let message = format!("`{first}` is not a test of a file here");
         return refuse(first.len(), message, hint!("write `{test}`"));
@@ -231,7 +237,8 @@ pub(super) fn check_text(command: &str, span: Span) -> Result<()> {
     };
     let right = rest[second.len()..].trim_start();
     if meant == ".in." {
-        let words = right.trim_matches(['(', ')', '[', ']']);
+        let words = right.trim_matches(['(', ')', '[', ']']).replace(',', " ");
+        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
         let message = "`in` is not an operator".to_owned();
         let hint = hint!("write `case {first}`, a line `when {words}`, the commands, and `end`");
         return refuse(line.len(), message, hint);
@@ -253,7 +260,17 @@ pub(super) fn check_text(command: &str, span: Span) -> Result<()> {
         let message = format!("`{second}` is not an operator here");
         let span = Span::new(span.start, span.start + line.len());
         let error = SyntaxError::new(Slug::UnknownOperator, span, message);
-        return Err(Box::new(error.hint(hint!("write `{first} {meant} {right}`"))));
+        let (meant, right) = match right.strip_prefix("not ") {
+            Some(right) if second == "is" => ("!=", right),
+            _ => (meant, right),
+        };
+        return Err(Box::new(error.hint(
+            if is_script(&format!("if {first} {meant} {right}\nend")) {
+                hint!("write `{first} {meant} {right}`")
+            } else {
+                hint!("write `{first} {meant} value`; a value with blanks has quotes")
+            },
+        )));
     }
     Ok(())
 }
@@ -293,7 +310,9 @@ pub(super) fn check_pipeline(pipeline: &Pipeline, text: &str) -> Result<()> {
                 let value = &text[value.span.start..value.span.end];
                 let message = format!("`{symbol}` would use a file, and compares nothing");
                 let error = SyntaxError::new(Slug::CommandAsCondition, redirect.span, message);
-                return Err(Box::new(error.hint(hint!("write `if {value} {symbol} {number}`"))));
+                let condition = format!("{value} {symbol} {number}");
+                let before = &text[..simple.span.start];
+                return Err(Box::new(error.hint(brackets::instead(&condition, before))));
             }
             let message = format!("`{symbol}` would use a file called `{number}`");
             let error = SyntaxError::new(Slug::CommandAsCondition, redirect.span, message);
@@ -397,6 +416,16 @@ fn check_simple(simple: &Simple, text: &str) -> Result<()> {
     let joins = |word: &&Word| matches!(literal::bare(word), Some(".and." | ".or." | ".not."));
     if let Some(word) = simple.words.iter().find(joins) {
         return Err(joined(&text[word.span.start..word.span.end], word.span));
+    }
+    if OPERATORS.contains(&name)
+        && let Some(second) = second
+    {
+        let message = format!("`{name}` takes one value");
+        let hint = hint!(
+            "several values need several operators: `{name} a && {name} b`; a value with blanks or \
+             commas has quotes"
+        );
+        return Err(Box::new(SyntaxError::new(Slug::Unexpected, second.span, message).hint(hint)));
     }
     if bashisms::is_operator(name) {
         return Err(unknown(name, word.span));

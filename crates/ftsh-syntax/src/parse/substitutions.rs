@@ -148,7 +148,7 @@ fn closed(text: &str, start: usize) -> usize {
 }
 
 /// Returns true if a proposal parses.
-fn is_script(text: &str) -> bool {
+pub(super) fn is_script(text: &str) -> bool {
     let known = KnownNames { is_open: true, ..KnownNames::default() };
     super::parse_with("hint", text, known).is_ok()
 }

@@ -4,6 +4,43 @@ use insta::assert_snapshot;
 
 use super::rendered_errors;
 
+/// A proposal means what was meant, in the place of what was written.
+#[test]
+fn translated_conditions_mean_the_same() {
+    let generic = "compare with symbols: `if $a == $b`, `if $n < 5`, `if .isfile. $f`";
+    for (line, expected) in [
+        ("if [[ $x =~ ^[0-9]+$ ]]", "write `if $x .matches. '^[0-9]+$'`"),
+        ("if [[ $x =~ $regex ]]", "write `if $x .matches. $regex`"),
+        ("if [[ $x =~ 'a.b' ]]", generic),
+        ("if [[ $x == \"a; b\" ]]", "write `if $x == \"a; b\"`"),
+        ("if [[ -f \"$x]\" ]]", "write `if .isfile. \"$x]\"`"),
+        ("if [[ $x -a $y ]]", generic),
+        ("if [[ $x == a b ]]", generic),
+        ("if ! [[ -f x ]]", "write `! .isfile. x`"),
+        ("if ! [[ ! -f x ]]", "write `!(! .isfile. x)`"),
+        ("if ! [[ $x == 1 ]]", "write `!($x == 1)`"),
+        ("if true || [[ $x == 1 ]]", "write `$x == 1`"),
+        ("while [[ $i -lt 3 ]]", "write `while $i < 3`"),
+        ("while [ $i < 10 ]", "write `while $i < 10`"),
+        ("if ! [ $i > 3 ]", "write `!($i > 3)`"),
+        ("if ! x=$(false)", "write `! false -> x`"),
+        ("if x=$(false)", "write `false -> x`"),
+        ("if $x in [a, b]", "write `case $x`, a line `when a b`, the commands, and `end`"),
+        ("if $x is not 3", "write `$x != 3`"),
+        ("if $x = a b", "write `$x == value`; a value with blanks has quotes"),
+    ] {
+        let errors = rendered_errors(&format!("{line}\nend"));
+        let hint = errors.lines().find_map(|line| line.strip_prefix("  = hint: "));
+        assert_eq!(hint, Some(expected), "{line}");
+    }
+    let errors = rendered_errors("[[ $x =~ ^[0-9]+$ ]] || exit 1");
+    assert!(errors.contains("write `if !($x .matches. '^[0-9]+$')`, the"), "{errors}");
+    let errors = rendered_errors("[[ $x != y* ]] && ls");
+    assert!(errors.contains("the commands for other values after `else`"), "{errors}");
+    let errors = rendered_errors("if .exists. a,b\nend");
+    assert!(errors.contains("`.exists.` takes one value"), "{errors}");
+}
+
 #[test]
 fn conditions_of_other_shells() {
     assert_snapshot!(rendered_errors("if [ -f x ]\nend\nif test -f x\nend\nif [[ $a ]]; then\nend"), @r"
@@ -247,7 +284,7 @@ error[unknown-substitution]: unknown kind of substitution
   |
 4 | echo ${x-y}
   |      ^^^^^^
-  = hint: write `${x:-y}`
+  = hint: write `${x:-y}`, which treats an empty value like a missing one
 
 error[nested-quotes]: a `${` can't hold quotes inside quotes
  --> t:5:7
