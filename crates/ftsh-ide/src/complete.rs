@@ -315,7 +315,7 @@ impl<'a> CompletionContext<'a> {
             found.extend(self.fitting(words.filter(fits)));
         }
         if !self.word.is_empty() {
-            found.extend(self.known.programs(self.word).into_iter().map(CompletionCandidate::word));
+            found.extend(self.known.programs(self.word).into_iter().filter_map(files::program));
         }
         (0, found)
     }
@@ -658,6 +658,32 @@ mod tests {
         assert_eq!(tab("echo '$na"), "");
         assert!(tab("echo $").contains("name"));
         assert_eq!(tab("# $na"), "");
+    }
+
+    #[test]
+    fn completed_names_are_one_word_anywhere() {
+        let place = tempfile::tempdir().expect("a directory");
+        for name in ["my prog", "it's", "a=b,c", "zz\nend"] {
+            std::fs::write(place.path().join(name), "").expect("a file");
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(place.path().join(name), mode).expect("a program");
+        }
+        let path = Some(place.path().into());
+        let known = SessionSnapshot::along_path(place.path(), path);
+        let replacement = |text| match &complete(text, &known).1[..] {
+            [only] => only.replacement.trim_end().to_owned(),
+            many => format!("{} candidates", many.len()),
+        };
+        for (text, completed) in [
+            ("my", "my\\ prog"),
+            ("it", "it\\'s"),
+            ("zz", "0 candidates"),
+            ("x=a=", "a=b\\,c"),
+            ("for i in a=", "a=b\\,c"),
+            ("cat a=", "a=b\\,c"),
+        ] {
+            assert_eq!(replacement(text), completed, "{text}");
+        }
     }
 
     #[test]

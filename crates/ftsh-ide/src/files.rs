@@ -122,6 +122,12 @@ fn is_alike(name: &BString, other: &BString) -> bool {
         && others.next().is_none()
 }
 
+/// Returns the candidate for a program along `PATH`, if its name can be typed.
+pub(crate) fn program(name: String) -> Option<CompletionCandidate> {
+    let is_typed = name.chars().all(is_typed);
+    is_typed.then(|| candidate(&name.into(), false, Quote::None))
+}
+
 fn candidate(name: &BString, is_directory: bool, quote: Quote) -> CompletionCandidate {
     let mut replacement = quoted(name, quote);
     let (mut display, mut ending) = (printable(&name.to_str_lossy()), " ");
@@ -161,9 +167,8 @@ fn quoted(name: &BString, quote: Quote) -> String {
             });
             continue;
         }
-        // These characters have no meaning in the middle of a command's word, and are common in
-        // names.
-        let plain = quote == Quote::None && matches!(c, ',' | '=') && !text.is_empty();
+        // It has no meaning in the middle of a word, and is common in names.
+        let plain = quote == Quote::None && c == '=' && !text.is_empty();
         if special.contains(&c) && !plain {
             text.push('\\');
         }
