@@ -90,7 +90,7 @@ use crate::effect::TaskId;
 /// Version of the machine's behavior. Raise the version whenever a machine may produce other
 /// effects than before from the same script, seed and events. Versions of `rand`, `rand_distr`,
 /// `regex` and `strsim` count as behavior.
-pub const BEHAVIOR: u32 = 11;
+pub const BEHAVIOR: u32 = 12;
 
 /// Next request of a machine to its driver.
 #[derive(Debug)]

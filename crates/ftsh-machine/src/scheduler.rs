@@ -12,6 +12,9 @@ const SLICE: usize = 5_000;
 /// Handling this many bytes counts as one instruction.
 const BYTES: usize = 256;
 
+/// Starting a process counts as this many instructions: it takes about a millisecond.
+const PROCESS: usize = 50;
+
 /// Clock, timers, and queue of ready tasks.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
@@ -88,10 +91,15 @@ impl Scheduler {
     }
 
     /// Ends a slice. Returns the beginning of the next slice: now if a task is ready, or the time
-    /// of the next timer.
+    /// of the next timer. While a task is ready, the slice lasts until all events are handled, so
+    /// that events do not wait behind those of the starts of many branches.
     pub(crate) fn end_slice(&mut self) -> Time {
-        self.renew();
-        if self.ready.is_empty() { self.timers.next() } else { self.now }
+        if self.ready.is_empty() {
+            self.renew();
+            self.timers.next()
+        } else {
+            self.now
+        }
     }
 
     /// Restores the full budget of the slice.
@@ -113,6 +121,11 @@ impl Scheduler {
     /// Counts the start of a branch as an instruction.
     pub(crate) fn count_branch(&mut self) {
         self.budget = self.budget.saturating_sub(1);
+    }
+
+    /// Counts the start of a process.
+    pub(crate) fn count_process(&mut self) {
+        self.budget = self.budget.saturating_sub(PROCESS);
     }
 
     /// Adds to the bytes handled by the current instruction.
@@ -250,7 +263,8 @@ mod tests {
         scheduler.count_instruction();
         assert!(!scheduler.has_budget());
         assert_eq!(scheduler.next(), None);
-        assert_eq!(scheduler.end_slice(), scheduler.now());
+        assert_eq!((scheduler.end_slice(), scheduler.next()), (scheduler.now(), None));
+        scheduler.renew();
         assert_eq!([scheduler.next(), scheduler.next()], [Some(TaskId(1)), Some(TaskId(2))]);
         assert_eq!(scheduler.next(), None);
     }

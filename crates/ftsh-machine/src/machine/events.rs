@@ -180,11 +180,6 @@ impl Machine {
         });
     }
 
-    /// Handles the deadline of a `try`, or of a single attempt.
-    pub(super) fn deadline_passed(&mut self, task: TaskId, id: u64, cut: &Cut) {
-        self.resume(task, |machine, task| Unwinder::new(&mut machine.core).cut(task, id, cut));
-    }
-
     /// Handles a condition that the processes of a scope met.
     pub(super) fn scope_breached(&mut self, scope: ScopeId, breach: Breach) {
         let Some(watch) = self.core.scopes().watch(scope) else { return };
@@ -264,7 +259,7 @@ impl Machine {
         self.core.log_run(LogEvent::Resumed { lost: lost.len() });
         // Passes ended with the previous shell, so they are not returned.
         let passes = self.core.parts().scopes.lose_passes();
-        self.handle_timeout(now);
+        self.pass_time(now);
         for (scope, watch) in self.core.scopes().watched() {
             self.core.request(Effect::Watch { scope, watch });
         }

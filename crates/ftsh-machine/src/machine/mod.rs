@@ -13,7 +13,7 @@ use bstr::BString;
 use crate::commands::CommandRunner;
 use crate::config::Config;
 use crate::core::{Breach, Core, Flow, Requests};
-use crate::effect::{Directory, Environment, IoId, ScopeId};
+use crate::effect::{Directory, Effect, Environment, IoId, ScopeId};
 use crate::event::Event;
 use crate::invocation::IoTable;
 use crate::lower::lower;
@@ -136,7 +136,11 @@ impl Machine {
         if self.core.requests().is_empty() && self.outcome.is_none() {
             self.run_slice();
         }
-        if let Some(effect) = self.core.parts().requests.next() {
+        let parts = self.core.parts();
+        if let Some(effect) = parts.requests.next() {
+            if matches!(effect, Effect::Run(_)) {
+                parts.scheduler.count_process();
+            }
             return Output::Effect(effect);
         }
         match &self.outcome {
@@ -156,7 +160,7 @@ impl Machine {
             return self.resumed(now, lost, &committed);
         }
         // A deadline that has passed counts first, however late the driver returns with an event.
-        self.handle_timeout(now);
+        self.pass_time(now);
         match event {
             Event::Spawned { process, pid } => self.spawned(process, pid),
             Event::SpawnFailed { process, error } => self.spawn_failed(process, error),
@@ -178,15 +182,24 @@ impl Machine {
         }
     }
 
-    /// Handles the passing of time up to `now`.
+    /// Handles the passing of time up to `now`, when no event is left.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.core.parts().scheduler.renew();
+        self.pass_time(now);
+    }
+
+    fn pass_time(&mut self, now: Time) {
         self.core.parts().scheduler.advance(now);
         while self.outcome.is_none()
             && let Some(timer) = self.core.parts().scheduler.due()
         {
             match timer {
-                Timer::Deadline { task, id } => self.deadline_passed(task, id, &Cut::Try),
-                Timer::EachAttempt { task, id } => self.deadline_passed(task, id, &Cut::Attempt),
+                Timer::Deadline { task, id } => self.resume(task, |machine, task| {
+                    Unwinder::new(&mut machine.core).cut(task, id, &Cut::Try)
+                }),
+                Timer::EachAttempt { task, id } => self.resume(task, |machine, task| {
+                    Unwinder::new(&mut machine.core).cut(task, id, &Cut::Attempt)
+                }),
                 Timer::Wake(task) => self.wake(task),
                 Timer::Hedge(task) => self.branch_due(task, next_word_is_due),
                 Timer::Escalation(scope) => self.core.escalate(scope),
