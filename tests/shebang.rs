@@ -36,6 +36,24 @@ fn a_time_option_on_the_line() {
 }
 
 #[test]
+fn a_line_that_linux_cuts_is_refused() {
+    let start = format!("#!{FTSH} -l 0 -f ");
+    for (length, rest, is_whole) in
+        [(255, "", true), (255, "\n", true), (256, "", false), (256, "\n", false)]
+    {
+        let line = start.clone() + &"f".repeat(length - start.len()) + rest;
+        for start in ["./prog", "ftsh prog"] {
+            let ftsh = Ftsh::command(start).program("prog", &line);
+            if is_whole {
+                ftsh.success();
+            } else {
+                ftsh.stderr("can't read the `#!` line of ").stderr("after 255 bytes").failure(2);
+            }
+        }
+    }
+}
+
+#[test]
 fn script_arguments_that_look_like_options_stay_arguments() {
     Ftsh::command("./prog -l 40 -x")
         .program("prog", &format!("#!{FTSH} -l 0\necho \"$@\"\n"))

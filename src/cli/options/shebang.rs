@@ -16,14 +16,15 @@ use crate::cli::options::flags::{self, Flags, Request};
 use ftsh_syntax::slug::Slug;
 use ftsh_sys::os_error::plain;
 
-/// Maximum length of a `#!` line in Linux.
-const MAX_LINE: u64 = 256;
+/// Maximum length of a `#!` line in Linux, with the newline.
+const MAX_LINE: usize = 256;
 
 /// Splits the first word of a command line if the word is the rest of a `#!` line.
 pub(crate) fn split(mut words: Vec<OsString>) -> Result<Vec<OsString>> {
     let [first, script, ..] = words.as_slice() else { return Ok(words) };
     let word = first.as_bytes();
-    if !has_space(word) || !(is_joined(word) || stands_in(first, script)?) {
+    // `stands_in` refuses a line that was cut, whose end can have another meaning.
+    if !has_space(word) || !(stands_in(first, script)? || is_joined(word)) {
         return Ok(words);
     }
     let options = split_words(word)
@@ -80,7 +81,11 @@ fn head(script: &OsStr) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     // The first bytes of a FIFO could not be read again.
     if std::fs::metadata(script)?.is_file() {
-        File::open(script)?.take(MAX_LINE).read_to_end(&mut head)?;
+        File::open(script)?.take(MAX_LINE as u64).read_to_end(&mut head)?;
+    }
+    if head.len() == MAX_LINE && head.starts_with(b"#!") && !head.contains(&b'\n') {
+        let advice = "shorten it, or set variables such as `FTSH_LOG_FILE` instead of options";
+        return Err(io::Error::other(format!("Linux cuts it after 255 bytes; {advice}")));
     }
     Ok(head)
 }
