@@ -308,6 +308,17 @@ fn a_holder_that_stays_is_awaited_for_a_time() {
 }
 
 #[test]
+fn a_run_without_time_replaces_nothing() {
+    let run = holder(&[]);
+    let late = || rival(&run, "echo never").options(["--lock-busy=replace"]).stdout("");
+    let reason = "it is not replaced: no time is left to wait for its end";
+    late().options(["--lock-wait=0"]).stderr(reason).failure(75);
+    late().env("FTSH_DEADLINE", in_seconds(-1.0)).stderr(reason).failure(124);
+    go(&run);
+    run.wait().expect_code(0);
+}
+
+#[test]
 fn another_program_s_lock_is_respected() {
     let script = "flock lock ftsh --lock=lock -c 'echo never'";
     Ftsh::command(script).stderr("is held by another program").failure(75);

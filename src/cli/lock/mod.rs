@@ -255,9 +255,12 @@ pub(super) fn replace(
         };
         let owner = describe(path, &file);
         let pid = HolderNote::read(&file).and_then(|note| note.pid().filter(|_| note.is_here()));
+        let is_late = start.elapsed() >= timeout;
         let result = match pid {
             None => Err("it is not a run of ftsh on this machine"),
             Some(_) if pid == signaled => Ok(()),
+            // Neither run would remain.
+            Some(_) if is_late => Err("no time is left to wait for its end"),
             Some(pid) => replace::end(pid, &file),
         };
         match result {
@@ -268,12 +271,12 @@ pub(super) fn replace(
             Ok(()) => {}
             // A new holder writes its name after it has taken the lock.
             Err(why) => {
-                if strange.get_or_insert_with(Instant::now).elapsed() >= NAMING_TIMEOUT {
+                if is_late || strange.get_or_insert_with(Instant::now).elapsed() >= NAMING_TIMEOUT {
                     return Ok(LockResult::Busy(format!("{owner}; it is not replaced: {why}")));
                 }
             }
         }
-        if start.elapsed() >= timeout {
+        if is_late {
             let still = Human(start.elapsed());
             return Ok(LockResult::Busy(format!("{owner}, still after {still}")));
         }
