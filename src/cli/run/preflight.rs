@@ -104,7 +104,7 @@ pub(crate) fn wait(
         };
         held = Some(match taken {
             LockResult::Held(held) => held,
-            LockResult::Busy(owner) if longest < *lock_wait => {
+            LockResult::Busy(owner) if left().is_zero() => {
                 let message = format!("{name}: not run: {owner}; the deadline has passed");
                 print_message(Slug::NotRun, message);
                 return Ok(Err(Outcome::Exited(OUT_OF_TIME)));
