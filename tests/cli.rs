@@ -256,6 +256,11 @@ fn bad_usage_gets_one_line() {
         (&["--backoff", "", "script.ftsh"], "backoff"),
         (&["--unset=maybe", "script.ftsh"], "maybe"),
         (&["--log-format", "xml", "script.ftsh"], "xml"),
+        (&["-n", "-p", "--strict", "script.ftsh"], "`-n` checks and `-p` prints"),
+        (&["--replay", "j", "-f", "log"], "`--replay` takes no `-f`"),
+        (&["--status", "j", "--replay", "j"], "`--replay`, `--status`, `--timeline` and `--trace`"),
+        (&["--answer", "--call-home", "@h", "--", "true"], "`--answer` excludes `--call-home`"),
+        (&["--lsp", "--channels"], "`--lsp` and `--channels`"),
     ];
     for (arguments, text) in usages {
         let finished =

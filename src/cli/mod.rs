@@ -111,7 +111,8 @@ fn execute_command_line(mut words: Vec<OsString>) -> Result<Outcome> {
     if let Some(slug) = flags.explain {
         return views::explain(slug.as_ref());
     }
-    if flags.channels {
+    // `resolve` refuses both.
+    if flags.channels && !flags.lsp {
         messages::hide_secrets(resolve::secrets(&flags.redact, &context)?);
         return views::channels(resolve::channels(&context));
     }

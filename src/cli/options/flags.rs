@@ -280,19 +280,26 @@ impl Flags {
 
     /// Returns combinations of options that are errors, each with its message. True if the command
     /// line has the combination. Clap's `requires` has no place for the reason.
-    pub(crate) fn conflicts(&self) -> [(bool, &'static str); 11] {
+    pub(crate) fn conflicts(&self) -> [(bool, &'static str); 16] {
         let has_script = !self.words.is_empty() || self.text.is_some();
         let shows = |file: &Option<OsString>| file.is_some() && has_script;
-        let (is_picture, is_storm) = (self.timeline.is_some(), self.storm);
+        let (is_storm, answers) = (self.storm, self.answer.is_some());
+        let views = [&self.replay, &self.status, &self.timeline, &self.trace];
+        let views = views.into_iter().flatten().count();
         [
             (
-                self.output.is_some() && !is_picture,
+                self.output.is_some() && self.timeline.is_none(),
                 "`-o` needs `--timeline`, whose picture it names",
             ),
             (
                 self.calls() && self.words.is_empty(),
                 "`--answer` and `--call-home` need a command after `--`",
             ),
+            (answers && self.call_home.is_some(), "`--answer` excludes `--call-home`"),
+            (self.check && self.print, "`-n` checks and `-p` prints a script; use one of them"),
+            (self.lsp && self.channels, "`--lsp` and `--channels` exclude each other"),
+            (views > 1, "`--replay`, `--status`, `--timeline` and `--trace` exclude each other"),
+            (self.replay.is_some() && self.log_file.is_some(), "`--replay` takes no `-f`; use `>`"),
             (self.lsp && has_script, "`--lsp` takes no script: an editor provides the scripts"),
             (shows(&self.replay), "`--replay` shows a recorded run and takes no script"),
             (shows(&self.status), "`--status` shows a recorded run and takes no script"),
