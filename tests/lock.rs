@@ -391,6 +391,14 @@ fn other_files_are_not_overwritten_by_a_lock() {
 }
 
 #[test]
+fn a_lock_is_no_file_of_output() {
+    for option in ["-fx", "--results=./x", "--otlp=x"] {
+        let run = Ftsh::command("echo never").options(["--lock=x", option]);
+        run.refused(&["`--lock`", "the same file"]);
+    }
+}
+
+#[test]
 fn the_word_after_lock_is_its_file_or_the_script() {
     let run = |words: &[&str]| {
         Ftsh::new()

@@ -395,6 +395,8 @@ impl RunPlan {
         };
         let spans = trace.as_ref().and_then(|trace| trace.destination.file());
         let is_journal = |file: Option<&Path>| file.is_some() && file == journal.as_deref();
+        // Each run overwrites its lock.
+        let is_lock = |file: Option<&Path>| file.is_some() && file == locked;
         let no_lock = lock.is_none();
         let is_replaced = when_busy == WhenBusy::Replace;
         check([
@@ -405,6 +407,9 @@ impl RunPlan {
             ),
             (is_journal(spans), "`--journal` and `--otlp` can't have the same file"),
             (is_journal(locked), "`--journal` and `--lock` can't have the same file"),
+            (is_lock(log_file.as_deref()), "`--lock` and `-f` can't have the same file"),
+            (is_lock(results.as_deref()), "`--lock` and `--results` can't have the same file"),
+            (is_lock(spans), "`--lock` and `--otlp` can't have the same file"),
             (
                 is_prompt && journal.is_some(),
                 "`--journal` needs a script: a prompt is not recorded",
