@@ -25,8 +25,8 @@ impl Blocks {
         }
     }
 
-    /// Ends the structures on a line at their command. The redirections of a single command are
-    /// those of the structure.
+    /// Ends the structures on a line at their command. The redirections of a single command's
+    /// output are those of the structure.
     pub(super) fn end_lines(&mut self, layout: LineLayout) {
         while self.awaits_command() {
             let Some(frame) = self.frames.last_mut() else { return };
@@ -43,8 +43,9 @@ impl Blocks {
                     },
                     _ => &mut command.redirects,
                 };
-                // Each pass of a loop reads a file from the beginning.
-                let stays = |it: &Redirect| looped.is_some() && it.mode == Mode::Read;
+                // Each attempt and each pass of a loop reads a file from the beginning.
+                let repeats = !matches!(frame.structure, Structure::In(_));
+                let stays = |it: &Redirect| repeats && it.mode == Mode::Read;
                 (*own, redirects) = std::mem::take(own).into_iter().partition(stays);
             }
             let uses = |it: &&Redirect| looped.as_ref().is_some_and(|name| reads(it, name));

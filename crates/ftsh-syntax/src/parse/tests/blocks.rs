@@ -90,10 +90,15 @@ fn structures_around_one_command_stand_on_one_line() {
     assert_eq!(tidied("list l in a -- b"), "list l in a -- b\n");
     let text = "in a -- b; c\ntry 2 times -- cat <<E > f\ntext\nE\nd";
     assert_eq!(tidied(text), "in a -- b\nc\ntry 2 times -- cat <<E > f\ntext\nE\nd\n");
-    let script = parse("t", "for x in a -- b < c > d").expect("a script");
-    let command = &script.body.commands[0];
-    let modes: Vec<_> = command.redirects.iter().map(|it| it.mode).collect();
-    assert!(command.one_line && modes == [crate::ast::Mode::Write], "{command:?}");
+    for head in ["for x in a", "try 2 times", "limit 1 s", "in d -- try"] {
+        for input in ["< c", "-< c", "<<< c", "<&3"] {
+            let text = format!("{head} -- b {input} > d");
+            let script = parse("t", &text).expect("a script");
+            let command = &script.body.commands[0];
+            let modes: Vec<_> = command.redirects.iter().map(|it| it.mode).collect();
+            assert!(command.one_line && modes == [crate::ast::Mode::Write], "{text}: {command:?}");
+        }
+    }
 }
 
 #[test]
