@@ -29,6 +29,7 @@ pub mod span;
 mod spelling;
 pub mod uses;
 pub mod vocabulary;
+pub mod walk;
 
 pub use ast::Script;
 pub use error::{SyntaxError, SyntaxErrors};

@@ -4,13 +4,13 @@ use super::super::line::EndLine;
 use super::super::structure::Structure;
 use super::{Blocks, LineLayout};
 use crate::ast::{
-    CommandKind, Mode, Name, Parameter, Pipeline, Quoted, Redirect, Stage, StageKind, VariableUse,
-    WordPart,
+    Block, Command, CommandKind, ForKind, Mode, Parameter, Pipeline, Redirect, Stage, StageKind,
 };
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::slug::Slug;
 use crate::span::Span;
+use crate::walk;
 
 impl Blocks {
     /// Returns true after the `--` of a structure on one line.
@@ -30,10 +30,6 @@ impl Blocks {
     pub(super) fn end_lines(&mut self, layout: LineLayout) {
         while self.awaits_command() {
             let Some(frame) = self.frames.last_mut() else { return };
-            let looped = match &frame.structure {
-                Structure::For(head) => Some(Name::clone(&head.variable)),
-                _ => None,
-            };
             let mut redirects = Vec::new();
             if let Some(command) = frame.parts.body.commands.last_mut() {
                 let own = match &mut command.kind {
@@ -48,13 +44,17 @@ impl Blocks {
                 let stays = |it: &Redirect| repeats && it.mode == Mode::Read;
                 (*own, redirects) = std::mem::take(own).into_iter().partition(stays);
             }
-            let uses = |it: &&Redirect| looped.as_ref().is_some_and(|name| reads(it, name));
-            if let (Some(wrong), Some(name)) = (redirects.iter().find(uses), &looped) {
-                let message =
-                    format!("the redirection is that of the whole loop, outside of `${name}`");
-                let error = SyntaxError::new(Slug::Unexpected, wrong.span, message);
-                self.errors
-                    .push(error.hint(hint!("write the loop on lines of its own, up to an `end`")));
+            if let Some((wrong, name)) =
+                redirects.iter().find_map(|it| Some((it.span, inner(it, &frame.structure)?)))
+            {
+                let keyword = frame.structure.keyword();
+                let message = format!(
+                    "the redirection is that of the whole `{keyword}`, outside of `${name}`"
+                );
+                self.errors.push(
+                    SyntaxError::new(Slug::Unexpected, wrong, message)
+                        .hint(hint!("write the `{keyword}` on lines of its own, up to an `end`")),
+                );
             }
             self.end(EndLine { redirects, after: None }, layout);
             if let Some(command) = self.commands().last_mut() {
@@ -64,18 +64,32 @@ impl Blocks {
     }
 }
 
-/// Returns true if the target of a redirection reads a variable.
-fn reads(redirect: &Redirect, name: &str) -> bool {
-    let is_it = |variable: &VariableUse| matches!(&variable.parameter, Parameter::Named(named) if **named == *name);
-    redirect.word().is_some_and(|word| {
-        word.parts.iter().any(|part| match part {
-            WordPart::Variable(variable) => is_it(variable),
-            WordPart::Double(parts) => parts
-                .iter()
-                .any(|part| matches!(part, Quoted::Variable(variable) if is_it(variable))),
-            _ => false,
-        })
-    })
+/// Returns the first variable in the target of a redirection that has its value only inside of a
+/// structure.
+fn inner(redirect: &Redirect, structure: &Structure) -> Option<String> {
+    let is_inner = |name: &str| match structure {
+        Structure::For(head) => {
+            *name == *head.variable || matches!(head.kind, ForKind::All(_)) && name == "slot"
+        }
+        Structure::Try(head) => {
+            !head.is_limit && matches!(name, "attempt" | "elapsed" | "remaining")
+        }
+        _ => false,
+    };
+    // A command with only the redirection, so that the walk also reaches a `$(…)`.
+    let nothing = CommandKind::Comment { text: String::new(), trailing: false };
+    let command =
+        Command { redirects: vec![redirect.clone()], ..Command::plain(redirect.span, nothing) };
+    let mut found = None;
+    walk::each(&Block { commands: vec![command] }, &mut |command| {
+        for word in walk::words(command) {
+            walk::variables(&word.parts, &mut |variable, _| match &variable.parameter {
+                Parameter::Named(name) if is_inner(name) => found = Some(name.to_string()),
+                _ => {}
+            });
+        }
+    });
+    found
 }
 
 /// Returns the error for a `--` that no single command follows, or without a structure before it.

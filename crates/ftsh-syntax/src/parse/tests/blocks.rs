@@ -111,10 +111,46 @@ fn one_line_has_one_command() {
         ("try 3 times -- a | while read x\n  b\nend", "`--` belongs between"),
         ("a | try 3 times -- b", "is not a stage of a pipeline"),
         ("try 3 times -- end", "`--` belongs between"),
-        ("for x in a b -- echo $x > $x.txt", "outside of `$x`"),
     ] {
         let errors = rendered_errors(text);
         assert!(errors.contains(message), "{text}: {errors}");
+    }
+}
+
+#[test]
+fn output_of_one_line_is_outside_of_the_variables_of_its_structure() {
+    for target in [
+        "$x.txt",
+        "\"$x.txt\"",
+        "${stem($x)}.up",
+        "${format(\"%s\", $x)}",
+        "$(echo $x)",
+        "$(if true; echo \"${l[$x]}\"; end)",
+        "$((x + 1))",
+        "${l[$x]}",
+        "\"${l[$x]}\"",
+        "${d:-$x}",
+    ] {
+        let errors = rendered_errors(&format!("for x in a b -- echo $x > {target}"));
+        let message = "the redirection is that of the whole `for`, outside of `$x`";
+        assert!(errors.contains(message), "{target}: {errors}");
+    }
+    for (text, message) in [
+        ("forall x in a -- b > f.$slot", "the whole `forall`, outside of `$slot`"),
+        ("try 2 times -- b 2> f.$attempt", "the whole `try`, outside of `$attempt`"),
+        ("try 2 times -- in d -- b > ${f:-$elapsed}", "the whole `try`, outside of `$elapsed`"),
+        ("try for 1 s -- limit 1 s -- b >> $remaining", "outside of `$remaining`"),
+    ] {
+        let errors = rendered_errors(text);
+        assert!(errors.contains(message), "{text}: {errors}");
+    }
+    for text in [
+        "for x in a -- b < $x > '$x'",
+        "for x in a -- b $x | c > $x",
+        "for x in a -- b > $slot.$attempt",
+        "limit 1 s -- b > $attempt",
+    ] {
+        assert!(parse("t", text).is_ok(), "{text}");
     }
 }
 

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use ftsh_syntax::ast::{
+use crate::ast::{
     Block, Command, CommandKind, Duration, Expr, ExprKind, Mode, Pipeline, Quoted, Redirect,
     RedirectionTarget, Simple, Stage, Try, VariableUse, Word, WordPart, add_calls, calls,
 };
-use ftsh_syntax::parse::literal;
+use crate::parse::literal;
 
 /// Returns the blocks directly inside of a command. A pipeline has one for each stage that is a
 /// structure, and each `$(…)` in words and expressions is one.
-pub(crate) fn blocks(command: &Command) -> Vec<&Block> {
+pub fn blocks(command: &Command) -> Vec<&Block> {
     let mut found = command.blocks();
     let mut exprs = expressions(command);
     while let Some(expr) = exprs.pop() {
@@ -23,7 +23,7 @@ pub(crate) fn blocks(command: &Command) -> Vec<&Block> {
 }
 
 /// Returns the expressions of a command, also those in its words, without those of its blocks.
-pub(crate) fn expressions(command: &Command) -> Vec<&Expr> {
+pub fn expressions(command: &Command) -> Vec<&Expr> {
     let mut found = own_expressions(command);
     if let CommandKind::Pipeline(pipeline) = &command.kind {
         add_calls_in(pipeline, &mut found);
@@ -99,7 +99,7 @@ fn amount<'t>(found: &mut Vec<&'t Expr>, duration: &'t Duration) {
 }
 
 /// Returns the expressions directly inside of an expression.
-pub(crate) fn operands(expr: &Expr) -> Vec<&Expr> {
+pub fn operands(expr: &Expr) -> Vec<&Expr> {
     match &expr.kind {
         ExprKind::Word(word) => calls(&word.parts),
         // The commands are a block.
@@ -119,7 +119,7 @@ pub(crate) fn operands(expr: &Expr) -> Vec<&Expr> {
 }
 
 /// Returns true for a `try` that may make several attempts.
-pub(crate) fn has_retries(details: &Try) -> bool {
+pub fn has_retries(details: &Try) -> bool {
     let several = match &details.clauses.times {
         Some(times) => literal::expr(times).is_none_or(|times| times != "1"),
         None => details.clauses.time.is_some(),
@@ -128,7 +128,7 @@ pub(crate) fn has_retries(details: &Try) -> bool {
 }
 
 /// Calls `visit` for each command of a block, and of its inner blocks.
-pub(crate) fn each<'a>(block: &'a Block, visit: &mut impl FnMut(&'a Command)) {
+pub fn each<'a>(block: &'a Block, visit: &mut impl FnMut(&'a Command)) {
     for command in &block.commands {
         visit(command);
         for inner in blocks(command) {
@@ -139,7 +139,7 @@ pub(crate) fn each<'a>(block: &'a Block, visit: &mut impl FnMut(&'a Command)) {
 
 /// Returns the pipelines that a command itself runs, in expressions too, without those of its
 /// blocks.
-pub(crate) fn pipelines(command: &Command) -> impl Iterator<Item = &Pipeline> {
+pub fn pipelines(command: &Command) -> impl Iterator<Item = &Pipeline> {
     let own = match &command.kind {
         CommandKind::Pipeline(pipeline) => Some(pipeline),
         _ => None,
@@ -158,13 +158,13 @@ pub(crate) fn pipelines(command: &Command) -> impl Iterator<Item = &Pipeline> {
 }
 
 /// Returns the commands in the [`pipelines`] of a command.
-pub(crate) fn simples(command: &Command) -> impl Iterator<Item = &Simple> {
+pub fn simples(command: &Command) -> impl Iterator<Item = &Simple> {
     pipelines(command).flat_map(|it| &it.stages).filter_map(Stage::simple)
 }
 
 /// Returns the words of a command, also of its expressions and redirections, without those of its
 /// blocks.
-pub(crate) fn words(command: &Command) -> Vec<&Word> {
+pub fn words(command: &Command) -> Vec<&Word> {
     let mut words = head_words(command);
     let mut exprs = expressions(command);
     while let Some(expr) = exprs.pop() {
@@ -195,7 +195,7 @@ fn target(redirect: &Redirect) -> Option<&Word> {
 
 /// Calls `visit` for each variable in parts of a word, also in substitutes, and states if the
 /// variable is in double quotes.
-pub(crate) fn variables<'a>(parts: &'a [WordPart], visit: &mut impl FnMut(&'a VariableUse, bool)) {
+pub fn variables<'a>(parts: &'a [WordPart], visit: &mut impl FnMut(&'a VariableUse, bool)) {
     for part in parts {
         let (plain, quoted) = match part {
             WordPart::Variable(variable) => (Some(&**variable), &[][..]),
@@ -218,7 +218,7 @@ pub(crate) fn variables<'a>(parts: &'a [WordPart], visit: &mut impl FnMut(&'a Va
 }
 
 /// Returns the names of the variables that a command reads from input, or writes by a redirection.
-pub(crate) fn written(command: &Command) -> Vec<String> {
+pub fn written(command: &Command) -> Vec<String> {
     let mut names = Vec::new();
     for simple in simples(command).filter(|it| name(it).as_deref() == Some("read")) {
         names.extend(simple.words[1..].iter().filter_map(literal::word).map(Cow::into_owned));
@@ -234,7 +234,7 @@ pub(crate) fn written(command: &Command) -> Vec<String> {
 }
 
 /// Returns the items of the list of a command.
-pub(crate) fn items(command: &Command) -> &[Expr] {
+pub fn items(command: &Command) -> &[Expr] {
     match &command.kind {
         CommandKind::For(details) => &details.list,
         CommandKind::List { words, .. } => words,
@@ -244,7 +244,7 @@ pub(crate) fn items(command: &Command) -> &[Expr] {
 
 /// Returns the words of a structure outside of its expressions: lengths of time with a unit, and the
 /// patterns of a `case`.
-pub(crate) fn head_words(command: &Command) -> Vec<&Word> {
+pub fn head_words(command: &Command) -> Vec<&Word> {
     fn length<'t>(found: &mut Vec<&'t Word>, duration: &'t Duration) {
         if let Duration::Whole(word) = duration {
             found.push(word);
@@ -278,7 +278,7 @@ pub(crate) fn head_words(command: &Command) -> Vec<&Word> {
 }
 
 /// Returns the only command of a pipeline without bars.
-pub(crate) fn single(pipeline: &Pipeline) -> Option<&Simple> {
+pub fn single(pipeline: &Pipeline) -> Option<&Simple> {
     match &pipeline.stages[..] {
         [stage] => stage.simple(),
         _ => None,
@@ -286,6 +286,6 @@ pub(crate) fn single(pipeline: &Pipeline) -> Option<&Simple> {
 }
 
 /// Returns the name of a command, if literal.
-pub(crate) fn name(simple: &Simple) -> Option<Cow<'_, str>> {
+pub fn name(simple: &Simple) -> Option<Cow<'_, str>> {
     simple.words.first().and_then(literal::word)
 }
