@@ -541,9 +541,10 @@ fn opened(line: &str) -> Option<&'static str> {
 fn no_end(frame: &OpenStructure) -> SyntaxError {
     let keyword = frame.structure.keyword();
     let start = frame.layout.span.start;
-    SyntaxError::new(
+    let error = SyntaxError::new(
         Slug::MissingEnd,
         Span::new(start, start + keyword.len()),
         format!("this `{keyword}` has no `end`"),
-    )
+    );
+    if one_line::has_dashes(&frame.structure) { error.hint(one_line::possible()) } else { error }
 }

@@ -7,7 +7,8 @@ use crate::ast::{
     Block, Command, CommandKind, ForKind, Mode, Parameter, Pipeline, Redirect, Stage, StageKind,
 };
 use crate::error::SyntaxError;
-use crate::hint::hint;
+use crate::hint::{Hint, hint};
+use crate::parse::literal;
 use crate::slug::Slug;
 use crate::span::Span;
 use crate::walk;
@@ -96,9 +97,24 @@ fn inner(redirect: &Redirect, structure: &Structure) -> Option<String> {
 pub(super) fn no_command(span: Span) -> SyntaxError {
     let message = "`--` belongs between the head of a structure and one command";
     let error = SyntaxError::new(Slug::Unexpected, span, message);
-    error.hint(hint!(
-        "`try 3 times -- curl $url` needs no `end`; other structures have lines of their own"
-    ))
+    error.hint(possible())
+}
+
+/// Returns the hint for a `--` that is not one of a structure.
+pub(super) fn possible() -> Hint {
+    hint!("`try 3 times -- curl $url` needs no `end`; other structures have lines of their own")
+}
+
+/// Returns true if a `--` is among the words of the command in the head of another structure.
+pub(super) fn has_dashes(structure: &Structure) -> bool {
+    let head = match structure {
+        Structure::While(condition) | Structure::If { condition: Some(condition), .. } => {
+            Command::plain(condition.span, CommandKind::Return(Some(condition.clone())))
+        }
+        Structure::With(companion) => companion.commands[0].clone(),
+        _ => return false,
+    };
+    walk::words(&head).into_iter().any(|word| literal::bare(word) == Some("--"))
 }
 
 /// Returns the error for a structure on one line behind a `|`.

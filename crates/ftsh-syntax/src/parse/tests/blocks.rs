@@ -105,7 +105,9 @@ fn structures_around_one_command_stand_on_one_line() {
 fn one_line_has_one_command() {
     for (text, message) in [
         ("if $x == 1 -- a", "unexpected `--`"),
-        ("while true -- a", "this `while` has no `end`"),
+        ("while true -- a", "needs no `end`"),
+        ("if true -- a", "needs no `end`"),
+        ("with b 5 -- a", "needs no `end`"),
         ("function f -- a", "`--`"),
         ("try 3 times -- for x in a\n  b\nend", "`--` belongs between"),
         ("try 3 times -- a | while read x\n  b\nend", "`--` belongs between"),
