@@ -409,8 +409,8 @@ fn says(block: &Block, names: &[&str]) -> Option<Span> {
         CommandKind::Try(details) => {
             // `giveup` and `defer` leave a `limit` without `catch`.
             let body = (details.is_limit && details.catch.is_none()).then_some(&details.body);
-            let catch = details.catch.as_ref().map(|(_, catch)| catch);
-            body.or(catch).and_then(|block| says(block, names))
+            let after = details.catch.iter().chain(&details.finally).map(|(_, block)| block);
+            body.into_iter().chain(after).find_map(|block| says(block, names))
         }
         CommandKind::Comment { .. }
         | CommandKind::Assign { .. }

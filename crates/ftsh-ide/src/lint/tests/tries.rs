@@ -234,6 +234,10 @@ warning[unlimited-deferral]: a `try` without a time limit may be deferred foreve
     ]);
     let text = "function f\n  defer 30\nend\nfunction g\n  a\n  f\nend\ntry 3 times\n  g\nend";
     assert_eq!(messages(text), ["a `try` without a time limit may be deferred forever"]);
+    for inner in ["for x in 1", "try", "limit 1 s"] {
+        let text = format!("try 3 times\n {inner}\n  a\n finally\n  defer 1 s\n end\nend");
+        assert!(warnings(&text).contains("[unlimited-deferral]"), "{inner}");
+    }
 }
 
 #[test]
