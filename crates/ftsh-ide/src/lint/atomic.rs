@@ -35,6 +35,7 @@ pub(super) fn check(script: &Script) -> Vec<Warning> {
         {
             warnings.extend(before.iter().filter_map(Stage::block).filter_map(repeated));
         }
+        warnings.extend(appended(command));
     });
     // Nested tries visit a command more than once.
     warnings.sort_by_key(|warning: &Warning| warning.span.start);
@@ -75,16 +76,37 @@ fn variable_name(variable: &VariableUse) -> &str {
 
 /// Returns the warning if a stage that others read is a `try` with several attempts.
 fn repeated(stage: &Block) -> Option<Warning> {
-    let [Command { kind: CommandKind::Try(details), span, .. }] = &stage.commands[..] else {
+    let [Command { kind: CommandKind::Try(details), span, redirects, .. }] = &stage.commands[..]
+    else {
         return None;
     };
-    if details.clauses.atomic || !walk::has_retries(details) {
+    if details.clauses.atomic
+        || !walk::has_retries(details)
+        || redirects.iter().any(|it| it.descriptor == 1)
+    {
         return None;
     }
     let message = "the next command also reads what failed attempts print";
     Some(
         Warning::new(Slug::RepeatedOutput, *span, message)
             .hint(hint!("to pass on only the output of the attempt that succeeds, add `atomic`")),
+    )
+}
+
+/// Returns the warning if the last command of a pipeline in a `try` on one line appends to a file.
+/// The redirection looks like that of the whole `try`.
+fn appended(command: &Command) -> Option<Warning> {
+    let CommandKind::Try(details) = &command.kind else { return None };
+    if !command.one_line || details.clauses.atomic || !walk::has_retries(details) {
+        return None;
+    }
+    let CommandKind::Pipeline(pipeline) = &details.body.commands.first()?.kind else { return None };
+    let mut redirects = pipeline.stages.last()?.simple()?.redirects.iter();
+    let wrong = redirects.find(|it| it.descriptor == 1 && it.mode == Mode::Append)?;
+    let message = "each attempt appends to this file: failed attempts leave their output";
+    Some(
+        Warning::new(Slug::RepeatedOutput, wrong.span, message)
+            .hint(hint!("redirect what the whole `try` prints, after its `end`: `end >> file`")),
     )
 }
 

@@ -98,7 +98,16 @@ fn statements_that_retries_never_reach_or_repeat() {
 fn output_of_failed_attempts_in_a_pipeline() {
     let message = "the next command also reads what failed attempts print";
     assert!(messages("try 3 times; a; end | b").contains(&message.to_owned()));
+    assert!(messages("try 3 times; a; end 2> f | b").contains(&message.to_owned()));
+    let message = "each attempt appends to this file: failed attempts leave their output";
+    assert_eq!(messages("try 3 times -- a | b >> f"), [message]);
+    assert_eq!(messages("limit 1 s -- try 3 times -- a | b >> f"), [message]);
     assert_quiet(&[
+        "try 3 times; a; end > f | b",
+        "try 3 times -- a | b > f",
+        "try 3 times -- a | b 2>> f",
+        "try 3 times -- a >> f",
+        "try -- a | b >> f",
         "try 3 times atomic; a; end | b",
         "try; a; catch; b; end | c",
         "a | try 3 times; b; end",
