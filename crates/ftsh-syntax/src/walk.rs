@@ -173,32 +173,17 @@ pub fn words(command: &Command) -> Vec<&Word> {
         }
         exprs.extend(operands(expr));
     }
-    for simple in simples(command) {
-        words.extend(simple.assignments.iter().map(|(_, word)| word));
-        words.extend(&simple.words);
-        words.extend(simple.redirects.iter().filter_map(target));
-    }
-    words.extend(command.redirects.iter().filter_map(target));
+    words.extend(simples(command).flat_map(Simple::all_words));
+    words.extend(command.redirects.iter().filter_map(Redirect::word));
     words
 }
 
-/// Returns the word of a redirection.
-fn target(redirect: &Redirect) -> Option<&Word> {
-    match &redirect.target {
-        RedirectionTarget::File(word)
-        | RedirectionTarget::Variable(word)
-        | RedirectionTarget::HereDocument { body: word, .. }
-        | RedirectionTarget::HereString(word) => Some(word),
-        RedirectionTarget::Descriptor(_) => None,
-    }
-}
-
-/// Calls `visit` for each variable in parts of a word, also in substitutes, and states if the
-/// variable is in double quotes.
-pub fn variables<'a>(parts: &'a [WordPart], visit: &mut impl FnMut(&'a VariableUse, bool)) {
-    for part in parts {
+/// Returns the variables directly in parts of a word, without those in substitutes and calls, and
+/// true for each variable in double quotes.
+pub fn variables_in_parts(parts: &[WordPart]) -> impl Iterator<Item = (&VariableUse, bool)> {
+    parts.iter().flat_map(|part| {
         let (plain, quoted) = match part {
-            WordPart::Variable(variable) => (Some(&**variable), &[][..]),
+            WordPart::Variable(variable) => (Some((&**variable, false)), &[][..]),
             WordPart::Double(pieces) => (None, &pieces[..]),
             WordPart::Bare(_) | WordPart::Escaped(_) | WordPart::Single(_) | WordPart::Call(_) => {
                 (None, &[][..])
@@ -208,11 +193,17 @@ pub fn variables<'a>(parts: &'a [WordPart], visit: &mut impl FnMut(&'a VariableU
             Quoted::Variable(variable) => Some((&**variable, true)),
             Quoted::Text(_) | Quoted::Call(_) => None,
         });
-        for (variable, is_quoted) in plain.map(|it| (it, false)).into_iter().chain(quoted) {
-            visit(variable, is_quoted);
-            if let Some((_, parts)) = &variable.substitute {
-                variables(parts, visit);
-            }
+        plain.into_iter().chain(quoted)
+    })
+}
+
+/// Calls `visit` for each variable in parts of a word, also in substitutes, and states if the
+/// variable is in double quotes.
+pub fn variables<'a>(parts: &'a [WordPart], visit: &mut impl FnMut(&'a VariableUse, bool)) {
+    for (variable, is_quoted) in variables_in_parts(parts) {
+        visit(variable, is_quoted);
+        if let Some((_, parts)) = &variable.substitute {
+            variables(parts, visit);
         }
     }
 }

@@ -21,7 +21,6 @@ mod schedule;
 mod server;
 #[cfg(test)]
 mod tests;
-mod variables;
 mod wire;
 
 use std::io::{self, Read, Write};

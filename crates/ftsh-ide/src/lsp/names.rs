@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::variables;
 use crate::lint::walk::{self, head_words};
 use ftsh_syntax::ast::{
     Block, Command, CommandKind, Expr, ExprKind, Mode, Parameter, Redirect, RedirectionTarget,
@@ -272,7 +271,7 @@ impl NameCollector<'_, '_> {
     }
 
     fn parts(&mut self, parts: &[WordPart]) {
-        for variable in variables::in_parts(parts) {
+        for (variable, _) in walk::variables_in_parts(parts) {
             self.variable(variable);
         }
     }

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 
 use crate::lint::walk;
 use crate::lint::walk::head_words;
-use crate::lsp::variables;
 use ftsh_syntax::ast::{
     Block, Command, CommandKind, Expr, ExprKind, For, ForKind, Mode, Name, Parameter, Pipeline,
     Redirect, RedirectionTarget, Simple, StageKind, Try, VariableUse, Word, WordPart,
@@ -229,7 +228,7 @@ impl<'a> ReadAnalysis<'a> {
     }
 
     fn parts(&mut self, parts: &'a [WordPart]) {
-        for variable in variables::in_parts(parts) {
+        for (variable, _) in walk::variables_in_parts(parts) {
             self.variable(variable);
         }
     }
