@@ -177,6 +177,22 @@ fn a_missing_command_is_reported() {
 }
 
 #[test]
+fn lost_streams_are_reported() {
+    let run = ended(piped("JOB > /dev/full", "once", "echo lost").start());
+    run.expect_code(1);
+    run.expect_stderr("can't write to standard output: no space left on device [output]");
+    let run = ended(piped("JOB > /dev/full", "once", "echo lost; exit 7").start());
+    run.expect_code(7);
+    // The input of the command does not end before the command.
+    let run = ended(piped("JOB < /", "once", "cat; touch complete").start());
+    run.expect_stderr("can't read standard input: is a directory");
+    run.expect_code(143);
+    assert!(!run.directory.path().join("complete").exists());
+    // A closed stream has no content.
+    ended(piped("JOB <&-", "once", "cat").start()).expect_code(0);
+}
+
+#[test]
 fn readers_are_independent() {
     // The end of a reader ends the writer.
     let run = ended(piped("JOB | head -n 1", "once", "yes").start());

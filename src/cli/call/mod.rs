@@ -83,14 +83,15 @@ pub(super) fn answer(ip: Option<IpAddr>, submit: &[OsString]) -> Result<Outcome>
     streams.carry(0, BlockingIo(io::stdin()));
     let (output, written) = streams.deliver(1, BlockingIo(io::stdout()));
     let (errors, reported) = streams.deliver(2, BlockingIo(io::stderr()));
-    let status = streams.receive(receiver, [None, output, errors]);
+    let status = streams.receive(receiver, [None, output, errors]).0;
     // The job may end now, even if a reader takes long for the last output.
     streams.end(0);
     let _ = (written.join(), reported.join());
-    Ok(Outcome::Exited(status.unwrap_or_else(|| {
+    let code = status.unwrap_or_else(|| {
         print_note("the connection to the job is broken");
         BROKEN
-    })))
+    });
+    Ok(Outcome::Exited(code.max(streams::HAS_FAILED.load(Ordering::SeqCst).into())))
 }
 
 /// Runs a command with the streams of the head.
@@ -119,7 +120,8 @@ pub(super) fn call_home(
         outputs.extend(child.stderr.take().map(|errors| streams.carry(2, errors)));
         let (receiver, pid) = (receiver.take(), child.id().cast_signed());
         reader = Some(spawn(move || {
-            receiver.map(|receiver| streams.receive(receiver, [input, None, None]));
+            // The command sees no end of its input before the signal.
+            let _sinks = receiver.map(|it| streams.receive(it, [input, None, None]));
             // The head is gone. This process passes the signal on to the command.
             let _ = ftsh_sys::kill(std::process::id().cast_signed(), libc::SIGTERM);
             if is_over.recv_timeout(kill_timeout) == Err(RecvTimeoutError::Timeout) {

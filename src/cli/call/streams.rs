@@ -1,12 +1,16 @@
 //! Three streams over one connection. Each stream has a window of packets, so a slow reader holds up
 //! only its stream, and neither side keeps more than a window of each stream in memory.
 
-use std::io::{Read, Write};
+use std::io::{Error, ErrorKind, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, spawn};
 
 use super::wire::{Half, PacketKind};
+use crate::cli::messages::print_message;
+use ftsh_syntax::slug::Slug;
+use ftsh_sys::os_error::plain;
 
 /// Maximum number of bytes in a packet.
 const MAX_DATA: usize = 1 << 15;
@@ -22,6 +26,15 @@ pub(super) struct Streams {
     /// Number of packets that may be sent of each stream. None after the end of its reader.
     credits: Mutex<[Option<usize>; 3]>,
     changed: Condvar,
+}
+
+/// Set when content of a stream was lost.
+pub(super) static HAS_FAILED: AtomicBool = AtomicBool::new(false);
+
+fn fail(slug: Slug, verb: &str, stream: u8, error: &Error) {
+    HAS_FAILED.store(true, Ordering::SeqCst);
+    let name = ["input", "output", "error"][usize::from(stream)];
+    print_message(slug, format!("can't {verb} standard {name}: {}", plain(error)));
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -62,7 +75,19 @@ impl Streams {
         let mut room = vec![0; MAX_DATA];
         spawn(move || {
             while self.take_credit(stream).is_some() {
-                let read = from.read(&mut room).unwrap_or(0);
+                let read = loop {
+                    match from.read(&mut room) {
+                        Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                        // A closed stream is empty.
+                        Err(error) if error.raw_os_error() == Some(libc::EBADF) => break 0,
+                        Err(error) => {
+                            fail(Slug::System, "read", stream, &error);
+                            // The end of the stream alone would look like the end of its content.
+                            return self.end(1);
+                        }
+                        Ok(read) => break read,
+                    }
+                };
                 if self.send(PacketKind::Data, stream, &room[..read]).is_none() || read == 0 {
                     break;
                 }
@@ -79,22 +104,21 @@ impl Streams {
         let (sink, pieces) = channel::<Vec<u8>>();
         let thread = spawn(move || {
             for piece in pieces.iter().take_while(|piece| !piece.is_empty()) {
-                let is_written = to.write_all(&piece).and_then(|()| to.flush()).is_ok();
-                self.send(
-                    if is_written { PacketKind::Credit } else { PacketKind::Closed },
-                    stream,
-                    &[],
-                );
-                if !is_written {
+                if let Err(error) = to.write_all(&piece).and_then(|()| to.flush()) {
+                    if error.kind() != ErrorKind::BrokenPipe {
+                        fail(Slug::Output, "write to", stream, &error);
+                    }
+                    self.send(PacketKind::Closed, stream, &[]);
                     break;
                 }
+                self.send(PacketKind::Credit, stream, &[]);
             }
         });
         (Some(sink), thread)
     }
 
-    /// Receives until the command ends. Returns none if the connection breaks before.
-    pub(super) fn receive(&self, mut receiver: Half, sinks: [Sink; 3]) -> Option<u8> {
+    /// Receives until the command ends. Returns no status if the connection breaks before.
+    pub(super) fn receive(&self, mut receiver: Half, sinks: [Sink; 3]) -> (Option<u8>, [Sink; 3]) {
         let status = loop {
             let Ok((kind, number, content)) = receiver.receive() else { break None };
             let stream = usize::from(number) % sinks.len();
@@ -108,10 +132,9 @@ impl Streams {
             }
             self.changed.notify_all();
         };
-        // The threads of all streams end.
-        drop(sinks);
+        // The threads of sent streams end.
         *lock(&self.credits) = [None; 3];
         self.changed.notify_all();
-        status
+        (status, sinks)
     }
 }
