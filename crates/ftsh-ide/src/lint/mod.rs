@@ -43,7 +43,7 @@ pub use schedule::{Schedule, schedules};
 use ftsh_syntax::Script;
 use ftsh_syntax::backoff::Policy;
 use ftsh_syntax::error::SyntaxError;
-pub(crate) use ftsh_syntax::walk;
+use ftsh_syntax::walk;
 
 /// Warning, represented like an error; the script can still run.
 pub type Warning = SyntaxError;

@@ -11,13 +11,14 @@ use super::schedule;
 use crate::durations::{Durations, summaries};
 use crate::help;
 use crate::lexemes::TokenPart;
-use crate::lint::{Schedule, schedules, walk};
+use crate::lint::{Schedule, schedules};
 use crate::meaning;
 use crate::tokens::{Role, ScriptToken, scan};
 use ftsh_machine::{FailureKind, builtins};
 use ftsh_syntax::ast::{Command, CommandKind, DeclaredArgument};
 use ftsh_syntax::backoff::{Policy, PolicyKind};
 use ftsh_syntax::vocabulary::{DECLARATIONS, HEADS, function};
+use ftsh_syntax::walk;
 use ftsh_syntax::{Script, Span};
 
 /// Returns the explanation at a position. Tries without a policy use `policy`.

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::lint::walk::{self, head_words};
 use ftsh_syntax::ast::{
     Block, Command, CommandKind, Expr, ExprKind, Mode, Parameter, Redirect, RedirectionTarget,
     Simple, Stage, VariableUse, Word, WordPart,
 };
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::vocabulary::is_name;
+use ftsh_syntax::walk::{self, head_words};
 use ftsh_syntax::{Script, Span};
 
 /// Kind of a name.

@@ -6,13 +6,13 @@
 
 use std::collections::HashMap;
 
-use crate::lint::walk;
-use crate::lint::walk::head_words;
 use ftsh_syntax::ast::{
     Block, Command, CommandKind, Expr, ExprKind, For, ForKind, Mode, Name, Parameter, Pipeline,
     Redirect, RedirectionTarget, Simple, StageKind, Try, VariableUse, Word, WordPart,
 };
 use ftsh_syntax::parse::literal;
+use ftsh_syntax::walk;
+use ftsh_syntax::walk::head_words;
 use ftsh_syntax::{Script, Span};
 
 /// Returns the first place that may read `name` before it is set, if there is one.
