@@ -85,7 +85,7 @@ fn files_stay_readable() {
 /// number says why in the commit; who deletes lines lowers it.
 #[test]
 fn the_shell_does_not_grow() {
-    const MAX_LINES: usize = 113_600;
+    const MAX_LINES: usize = 114_000;
     const SLACK: usize = 300;
     let lines: usize = code().iter().map(|(_, text)| text.lines().count()).sum();
     assert!(lines <= MAX_LINES, "{lines} lines of {MAX_LINES} without tests");
