@@ -59,9 +59,9 @@ impl Beside {
         self.begun.len() >= self.stages
     }
 
-    /// Returns true for tasks with this parent if they are stages of the command.
-    pub(crate) fn is_stage(&self, parent: TaskId) -> bool {
-        self.stages > 1 && parent == self.companion
+    /// Returns true for the command if it is a pipeline.
+    pub(crate) fn is_pipeline(&self, task: TaskId) -> bool {
+        self.stages > 1 && task == self.companion
     }
 
     /// Returns true before the first end.

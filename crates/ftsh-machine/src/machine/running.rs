@@ -121,8 +121,6 @@ impl Machine {
                     drop(task);
                     if matches!(ending, TaskEnding::Succeeded) || ending.is_broken_pipe() {
                         self.forker().companion_began_at(child.0, Some(place));
-                    } else {
-                        self.forker().companion_failed_at(child.0, place);
                     }
                     let Some(next) = self.child_ended(place, child, ending, residue) else {
                         return;

@@ -72,18 +72,21 @@ impl Forker<'_> {
         }
     }
 
-    /// Leaves out the group of a `with` once a stage of its command has failed: the command fails,
-    /// too, when its other stages end. `task`, with its place, is such a stage or a task inside.
-    pub(crate) fn companion_failed_at(&mut self, task: TaskId, place: (TaskId, usize)) {
-        let tasks = self.core.parts().tasks;
-        let Some((parent, _)) = tasks.parent_without_group(task, Some(place)) else { return };
-        if let Some(JoinKind::Beside(beside)) =
-            tasks.get_mut(parent).and_then(Task::top_join).map(|it| &mut it.kind)
-            && beside.is_stage(place.0)
-        {
-            let timer = beside.timer.take();
-            self.core.cancel(timer);
-        }
+    /// Leaves out the group of the `with` of which `task` is the command, a pipeline with a stage that
+    /// has failed. Returns true if the group had not begun.
+    pub(super) fn leave_out_group(&mut self, task: &Task) -> bool {
+        let is_cut = self.core.tasks().is_being_cut(task, 0);
+        let parent = task.parent.and_then(|(it, _)| self.core.parts().tasks.get_mut(it));
+        let waiting = parent.filter(|it| !is_cut && matches!(it.state, TaskState::Children));
+        let Some(JoinKind::Beside(beside)) =
+            waiting.and_then(Task::top_join).map(|it| &mut it.kind)
+        else {
+            return false;
+        };
+        let timer = if beside.is_pipeline(task.id) { beside.timer.take() } else { None };
+        let is_left_out = timer.is_some();
+        self.core.cancel(timer);
+        is_left_out
     }
 
     /// Begins the group of the `with` of a task.

@@ -18,7 +18,7 @@ use crate::items::Items;
 use crate::program::{Address, Loop};
 use crate::record::spans::SpanEvent;
 use crate::record::{Level, LogEvent, LogRecord};
-use crate::tasks::{Task, TaskState};
+use crate::tasks::{AfterEmptied, Task, TaskState};
 use crate::unwind::Unwinder;
 use crate::values::Value;
 use ftsh_syntax::clauses::ForAllClauses;
@@ -122,6 +122,12 @@ impl Forker<'_> {
         }
         match &mut join.kind {
             JoinKind::Stages(_) => {
+                let failed = match &ending {
+                    _ if is_good || ending.is_broken_pipe() => None,
+                    TaskEnding::Failed(thrown) => Some(thrown.clone()),
+                    TaskEnding::Exited(code) => Some(task.exited("a stage", *code)),
+                    TaskEnding::Succeeded => None,
+                };
                 let ended = stage_ended(task, ending, residue);
                 let Some(JoinKind::Stages(stages)) = task.top_join().map(|it| &mut it.kind) else {
                     return (Flow::broken(task, JoinFrame::MISSING), None);
@@ -133,7 +139,17 @@ impl Forker<'_> {
                         return (Flow::Throw(broken), None);
                     }
                 }
-                (self.joined(task), None)
+                match (self.joined(task), failed) {
+                    // The other stages may be servers, which would run without a group for ever.
+                    (Flow::Wait(_), Some(thrown)) if self.leave_out_group(task) => {
+                        let failure = Arc::clone(&thrown.failure);
+                        let after = AfterEmptied::End(TaskEnding::Failed(thrown));
+                        let scope = task.base_scope();
+                        let mut unwinder = Unwinder::new(self.core);
+                        (unwinder.cut_down(task, 0, scope, &failure, after), None)
+                    }
+                    (flow, _) => (flow, None),
+                }
             }
             JoinKind::Branches { clauses, tally, outputs, .. } => {
                 if let Some(outputs) = outputs {
