@@ -86,6 +86,29 @@ fn a_command_that_cannot_start_fails_before_the_group() {
 }
 
 #[test]
+fn a_program_in_the_words_is_not_the_command() {
+    for (command, kind, code) in [
+        ("hang $(work 0.1; fail 3)", "exit", 3),
+        ("hang $(slowfail 0.1)", "exit", 1),
+        ("nosuchprogram $(ok)", "notfound", 127),
+        ("nosuchprogram $(work 0.1)", "notfound", 127),
+        ("hang > $(work 0.1; fail 3)", "exit", 3),
+        ("ok $(work 0.1; fail 3) | hang", "exit", 3),
+        ("hang ${f()}", "exit", 1),
+    ] {
+        let script = format!(
+            "function f; slowfail 0.1; end\n\
+             with {command}; echo never; end"
+        );
+        let ran = world().run(&script).fails(kind, code).prints("");
+        assert!(ran.world.running().is_empty(), "{command}");
+    }
+    // The words of a function's own commands come after its beginning.
+    let script = "function f; x=$(work 0.5); hang; end; with f; ok; end";
+    world().run(script).succeeds().takes(0.0);
+}
+
+#[test]
 fn a_command_that_exits_ends_the_group() {
     let run = |function: &str| {
         let script = format!("function f; daemon; work 1; {function}; end\nwith f; hang; end");

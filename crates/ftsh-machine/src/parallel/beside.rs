@@ -112,14 +112,22 @@ impl Forker<'_> {
 
 impl Tasks {
     /// Returns the parent of the command of a `with` whose group has not begun, and the stage of the
-    /// command in which a task is.
+    /// command in which a task is. A `$(…)` in the words of the command runs before the command.
     fn parent_without_group(
         &self,
         mut task: TaskId,
         mut place: Option<(TaskId, usize)>,
     ) -> Option<(TaskId, usize)> {
-        let mut stage = 0;
+        let (mut stage, mut in_words) = (0, false);
         loop {
+            let frames = self.get(task).map_or(&[][..], |task| &task.frames);
+            // The outermost one counts: a function of the command has begun before its own words.
+            let outermost = frames.iter().find_map(|frame| match frame.kind {
+                FrameKind::WordCall(_) => Some(true),
+                FrameKind::Call(_) => Some(false),
+                _ => None,
+            });
+            in_words = outermost.unwrap_or(in_words);
             let (parent, index) = place?;
             let around = self.get(parent)?;
             if matches!(around.state, TaskState::Children)
@@ -127,7 +135,7 @@ impl Tasks {
                 && beside.companion == task
                 && beside.timer.is_some()
             {
-                return Some((parent, stage));
+                return (!in_words).then_some((parent, stage));
             }
             (task, place, stage) = (parent, around.parent, index);
         }
