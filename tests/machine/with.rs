@@ -189,6 +189,47 @@ fn the_command_has_a_copy_of_the_variables() {
 }
 
 #[test]
+fn a_group_that_fails_keeps_its_variables() {
+    for (script, printed) in [
+        (
+            "try 3 times backoff none; with hang; n=$n + 1; if $n < 3; fail; end; end; end; echo $n",
+            "3\n",
+        ),
+        ("with hang; n=1; fail; catch; echo $n; end", "1\n"),
+        ("try; with hang; n=1; cd /tmp; fail; end; catch; echo $n ${PWD:-none}; end", "1 none\n"),
+        ("forany i in 1 2; with hang; n=$n + 1; if $n < 2; fail; end; end; end; echo $n", "2\n"),
+        ("try; with hang; n=1; exit 0; end; finally; echo $n; end", "1\n"),
+        (
+            "try 2 times; with work 2; n=$n + 1; with hang; m=$n; hang; end; end; catch; echo $n $m; end",
+            "2 2\n",
+        ),
+        (
+            "try 2 times each 1 s; with hang; n=$n + 1; try; hang; finally; m=$n; end; end; catch; echo $n $m; end",
+            "2 2\n",
+        ),
+        (
+            "limit 1 s; with hang; n=$n + 1; with hang; m=$n; hang; end; end; catch; echo $n $m; end",
+            "1 1\n",
+        ),
+        (
+            "try 2 times; with work 1; n=$n + 1; try; hang; finally; m=$n; end; end; catch; echo $n $m; end",
+            "2 2\n",
+        ),
+        (
+            "function f; local l=1; try; with hang; l=2; local n=4; fail; end; catch; echo $l $n; end; end; f; echo $n",
+            "2 4\n0\n",
+        ),
+        ("function f; n=7; hang; end; with f; work 1; m=1; fail; catch; echo $n $m; end", "0 1\n"),
+    ] {
+        let ran = world().run(&format!("n=0; m=0\n{script}")).succeeds().prints(printed);
+        assert!(ran.world.running().is_empty(), "{script}");
+    }
+    // The group has ended when the limit passes, and its command has not.
+    let script = "try 2 times each 1 s; with stubborn; n=$n + 1; end; catch; echo $n; end";
+    world().run(&format!("n=0; {script}")).succeeds().prints("2\n");
+}
+
+#[test]
 fn exit_in_the_group_cannot_leave_a_finally() {
     for exit in ["exit", "exit 3"] {
         let script = format!(

@@ -28,8 +28,10 @@ pub(crate) struct Beside {
     pub timer: Option<TimerKey>,
     /// Jump that left the group, with which the task continues.
     pub leaves: Option<Continuation>,
-    /// Task that ended first, with its end; a success of the group leaves a state.
-    result: Option<(TaskId, TaskEnding, Option<TaskResidue>)>,
+    /// State that the group leaves, also when it fails or is canceled.
+    pub residue: Option<TaskResidue>,
+    /// Task that ended first, with its end.
+    result: Option<(TaskId, TaskEnding)>,
 }
 
 impl Beside {
@@ -49,6 +51,7 @@ impl Beside {
             begun: BTreeSet::new(),
             timer: Some(timer),
             leaves: None,
+            residue: None,
             result: None,
         }
     }
@@ -69,23 +72,29 @@ impl Beside {
         self.result.is_none()
     }
 
+    /// Keeps the state of an ended task if it is the group.
+    pub(crate) fn keep_residue(&mut self, task: TaskId, residue: TaskResidue) {
+        if task != self.companion {
+            self.residue = Some(residue);
+        }
+    }
+
     /// Records the end of a task; only the first end counts. Returns the reason for ending the other
     /// task.
     pub(crate) fn record_result(
         &mut self,
         task: TaskId,
         ending: TaskEnding,
-        residue: Option<TaskResidue>,
     ) -> Option<&'static str> {
         if !self.is_open() {
             return None;
         }
-        self.result = Some((task, ending, residue));
+        self.result = Some((task, ending));
         Some(if task == self.companion { "the command of `with` ended" } else { "the group ended" })
     }
 
     /// Returns the first end, and true if the command has ended first.
-    pub(crate) fn result(self) -> Option<(bool, TaskEnding, Option<TaskResidue>)> {
-        self.result.map(|(task, ending, residue)| (task == self.companion, ending, residue))
+    pub(crate) fn result(self) -> Option<(bool, TaskEnding)> {
+        self.result.map(|(task, ending)| (task == self.companion, ending))
     }
 }

@@ -43,7 +43,7 @@ impl Machine {
                 tally.record_result(child, ending, step, clauses)
             }
             Some(JoinKind::Beside(beside)) => {
-                if let Some(why) = beside.record_result(child, ending.clone(), None) {
+                if let Some(why) = beside.record_result(child, ending.clone()) {
                     self.cancel_children(parent, why);
                 }
                 return;

@@ -11,7 +11,6 @@ use crate::branches::{Failed, JoinFrame, JoinKind, Tally};
 use crate::core::{Flow, ScopeWatch};
 use crate::effect::{Effect, ScopeId, TaskId};
 use crate::endings::{TaskEnding, TaskResidue, Thrown};
-use crate::eval::local;
 use crate::frames::{Frame, FrameKind};
 use crate::invocation::IoTable;
 use crate::items::Items;
@@ -106,7 +105,11 @@ impl Forker<'_> {
         };
         join.running.remove(&child);
         if awaits_cleanup {
-            // Changes by a canceled task are lost, whether or not it had `finally` groups.
+            // Changes by a canceled task are lost, whether or not it had `finally` groups. The group
+            // of a `with` is no branch.
+            if let JoinKind::Beside(beside) = &mut join.kind {
+                beside.keep_residue(child, residue);
+            }
             let is_last = join.running.is_empty();
             self.core.branch_ended(task, (child, attempts), ending.failure());
             let flow = if is_last {
@@ -161,8 +164,9 @@ impl Forker<'_> {
                 (Flow::fork_again(task), decided)
             }
             JoinKind::Beside(beside) => {
+                beside.keep_residue(child, residue);
                 let (failure, timer) = (ending.failure(), beside.timer.take());
-                let decided = beside.record_result(child, ending, Some(residue));
+                let decided = beside.record_result(child, ending);
                 let decided = decided.filter(|_| !join.running.is_empty());
                 self.core.cancel(timer);
                 self.core.branch_ended(task, (child, attempts), failure);
@@ -175,24 +179,6 @@ impl Forker<'_> {
             }
         }
     }
-}
-
-/// Applies the changes of variables made by a child task. A variable that the child made `local` is
-/// restored by the call around both tasks.
-pub(crate) fn absorb(task: &mut Task, residue: TaskResidue) {
-    for (name, made) in residue.locals {
-        let made = made.or_else(|| task.variables.change(&name));
-        local(task, &name, made);
-    }
-    task.variables.absorb(residue.variables.into_changes());
-}
-
-/// Continues in the state that a child task leaves.
-fn take_over(task: &mut Task, mut residue: TaskResidue) {
-    task.args = std::mem::take(&mut residue.args);
-    task.directory = std::mem::take(&mut residue.directory);
-    task.umask = residue.umask;
-    absorb(task, residue);
 }
 
 /// Continues after all children have ended.
@@ -215,7 +201,7 @@ fn joined(task: &mut Task) -> Flow {
         }
         JoinKind::Hedge(hedge) => match hedge.result() {
             Some(Ok(residue)) => {
-                take_over(task, residue);
+                task.take_over(residue);
                 None
             }
             Some(Err(thrown)) => return Flow::Throw(thrown),
@@ -223,20 +209,17 @@ fn joined(task: &mut Task) -> Flow {
         },
         JoinKind::Beside(mut beside) => {
             let then = beside.leaves.take();
+            if let Some(residue) = beside.residue.take() {
+                task.take_over(residue);
+            }
             match (beside.result(), then) {
-                (Some((false, TaskEnding::Succeeded, Some(residue))), then) => {
-                    take_over(task, residue);
-                    if let Some(then) = then {
-                        return Flow::Proceed(then);
-                    }
-                }
-                (Some((_, TaskEnding::Failed(thrown), _)), _) => return Flow::Throw(thrown),
-                (Some((true, TaskEnding::Exited(code), _)), _) => {
+                (Some((false, TaskEnding::Succeeded)), Some(then)) => return Flow::Proceed(then),
+                (Some((false, TaskEnding::Succeeded)), None) => {}
+                (Some((_, TaskEnding::Failed(thrown))), _) => return Flow::Throw(thrown),
+                (Some((true, TaskEnding::Exited(code))), _) => {
                     return Flow::Throw(task.exited("command", code));
                 }
-                (Some((false, ending @ TaskEnding::Exited(_), _)), _) => {
-                    return Flow::Exiting(ending);
-                }
+                (Some((false, ending @ TaskEnding::Exited(_))), _) => return Flow::Exiting(ending),
                 _ => return Flow::broken(task, "a `with` ends without its group"),
             }
             None

@@ -187,6 +187,7 @@ impl Unwinder<'_> {
             self.core.parts().tasks.put(child);
         } else {
             self.core.branch_ended(task, (child.id, child.attempts), failure);
+            task.keep_group(&mut child);
             if let Some(join) = task.top_join() {
                 join.running.remove(&child.id);
             }
@@ -358,6 +359,7 @@ impl Unwinder<'_> {
                 self.core.log_at(&child, child.line(), ended, Level::SPANS);
                 self.drop_structures(&mut child, 0, why);
                 self.core.branch_ended(task, (child.id, child.attempts), failure);
+                task.keep_group(&mut child);
             }
         }
         self.halt_task(task);

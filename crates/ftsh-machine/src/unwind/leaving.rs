@@ -2,8 +2,10 @@
 
 use super::Unwinder;
 use crate::atomic::Committer;
+use crate::branches::JoinKind;
 use crate::core::{Flow, Step};
-use crate::endings::{Continuation, TaskEnding};
+use crate::endings::{Continuation, TaskEnding, TaskResidue};
+use crate::eval::local;
 use crate::frames::{Frame, FrameKind};
 use crate::outcome::{FailureKind, shorten};
 use crate::program::{Address, Instruction};
@@ -187,6 +189,28 @@ impl Unwinder<'_> {
         }
         task.jump(to);
         Flow::Continue
+    }
+}
+
+impl Task {
+    /// Continues in the state that a child task leaves. A variable that the child made `local` is
+    /// restored by the call around both tasks.
+    pub(crate) fn take_over(&mut self, mut residue: TaskResidue) {
+        self.args = std::mem::take(&mut residue.args);
+        self.directory = std::mem::take(&mut residue.directory);
+        self.umask = residue.umask;
+        for (name, made) in residue.locals {
+            let made = made.or_else(|| self.variables.change(&name));
+            local(self, &name, made);
+        }
+        self.variables.absorb(residue.variables.into_changes());
+    }
+
+    /// Keeps the state of a dropped child task if it is the group of a `with`.
+    pub(super) fn keep_group(&mut self, child: &mut Task) {
+        if let Some(JoinKind::Beside(beside)) = self.top_join().map(|it| &mut it.kind) {
+            beside.keep_residue(child.id, child.residue());
+        }
     }
 }
 

@@ -150,6 +150,11 @@ impl Unwinder<'_> {
             | FrameKind::Probe(..) => {}
             FrameKind::Join(mut join) => {
                 self.core.cancel(join.timer());
+                if let JoinKind::Beside(beside) = &mut join.kind
+                    && let Some(residue) = beside.residue.take()
+                {
+                    task.take_over(residue);
+                }
                 GroupedOutput::new(self.core).leave_relay(Some(&mut join));
                 leave_words(self.core, Some(&mut join));
                 if join.kind.is_grouped()
