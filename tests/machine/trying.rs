@@ -51,7 +51,7 @@ fn a_head_without_a_value_fails_its_own_try() {
             "try 3 times\n ok\n try $x times\n hang\n catch\n echo $attempt $error_kind\n end\nend",
         )
         .succeeds()
-        .prints("1 expression\n")
+        .prints("0 expression\n")
         .takes(0.0);
     assert_eq!(starts(&ran, "hang"), 0);
     // Commands of the head are limited by the enclosing limits, not by the limit of the `try`.
@@ -225,6 +225,31 @@ fn a_script_sees_its_attempt_and_its_time() {
     world()
         .run("try 2 times backoff none; env FTSH_ATTEMPT; fail; end")
         .prints("FTSH_ATTEMPT=1\nFTSH_ATTEMPT=2\n");
+}
+
+#[test]
+fn catch_and_finally_see_their_own_attempt() {
+    for (script, printed) in [
+        ("limit 1 s; ok; finally; echo $attempt $elapsed; end", "1 0\n"),
+        ("limit 2 s; hang; catch; echo $attempt $elapsed; finally; echo $elapsed; end", "1 2\n2\n"),
+        ("sleep 1 s; limit 9 s; sleep 1 s; limit 2 s; hang; catch; echo $elapsed; end; end", "2\n"),
+        (
+            "try 2 times; sleep 1 s; limit 2 s; hang; catch; echo $attempt $elapsed; end; end",
+            "1 3\n",
+        ),
+        (
+            "try $x times; ok; catch; echo $attempt $elapsed; finally; echo $attempt; end",
+            "0 0\n0\n",
+        ),
+        (
+            "try 1 time; try $x times; ok; finally; echo $attempt; end; catch; echo $attempt; end",
+            "0\n1\n",
+        ),
+        ("limit $x; ok; catch; echo $attempt $error_kind; end", "0 expression\n"),
+        ("try 1 time; sleep 1 s; limit $x; ok; catch; echo $attempt $elapsed; end; end", "1 1\n"),
+    ] {
+        world().run(script).succeeds().prints(printed);
+    }
 }
 
 #[test]

@@ -163,10 +163,12 @@ impl TaskEnding {
 /// Last attempt of a `try` that has ended, for its `catch` and its `finally`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastAttempt {
-    /// Number, from 1.
+    /// Number, from 1; 0 if a clause of the `try` had no value.
     pub number: u64,
     /// Beginning of the `try`.
     pub started: Time,
+    /// True for a `limit`, which counts only outside of tries.
+    pub is_limit: bool,
 }
 
 /// A `try` without further attempts.

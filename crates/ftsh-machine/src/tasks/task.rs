@@ -430,15 +430,17 @@ impl Task {
             started: last.started,
             deadline: around.unwrap_or(Deadline::NONE),
         };
-        let innermost = self.frames.iter().rev().find_map(|frame| match &frame.kind {
-            FrameKind::Try(frame) => (!frame.code.is_limit).then(|| info(frame)),
-            FrameKind::Catch(_, ended) => ended.map(last),
-            FrameKind::Finally(frame) => frame.last.map(last),
-            _ => None,
-        });
-        let innermost = innermost.or(self.inherited.attempt);
+        let innermost = |limits: bool| {
+            let counts = |ended: &LastAttempt| limits || !ended.is_limit;
+            self.frames.iter().rev().find_map(|frame| match &frame.kind {
+                FrameKind::Try(frame) => (limits || !frame.code.is_limit).then(|| info(frame)),
+                FrameKind::Catch(_, ended) => ended.filter(counts).map(last),
+                FrameKind::Finally(frame) => frame.last.filter(counts).map(last),
+                _ => None,
+            })
+        };
         // A `limit` outside of tries counts as an attempt.
-        let innermost = innermost.or_else(|| self.tries().next().map(info));
+        let innermost = innermost(false).or(self.inherited.attempt).or_else(|| innermost(true));
         innermost.map(|it| AttemptInfo { deadline: deadline.unwrap_or(it.deadline), ..it })
     }
 

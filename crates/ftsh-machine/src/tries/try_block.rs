@@ -360,10 +360,11 @@ fn pop_directories(task: &mut Task, values: usize) -> Result<Vec<BString>, Suspe
 }
 
 impl TryFrame {
-    /// Returns the last attempt for the `catch` and the `finally`. A `limit` is no `try` for `$attempt`.
+    /// Returns the last attempt for the `catch` and the `finally`.
     pub(crate) fn last_attempt(&self) -> Option<LastAttempt> {
-        let last = LastAttempt { number: self.attempt, started: self.started };
-        (!self.code.is_limit && self.attempt > 0).then_some(last)
+        let is_limit = self.code.is_limit;
+        let last = LastAttempt { number: self.attempt, started: self.started, is_limit };
+        (self.attempt > 0).then_some(last)
     }
 
     /// Returns the name of the policy of the delays.

@@ -7,7 +7,7 @@ use crate::atomic::Committer;
 use crate::attempts::TryFrame;
 use crate::core::Flow;
 use crate::effect::Effect;
-use crate::endings::{Continuation, EndedTry, Logged, Retry, Thrown};
+use crate::endings::{Continuation, EndedTry, LastAttempt, Logged, Retry, Thrown};
 use crate::frames::{Frame, FrameKind};
 use crate::outcome::{Failure, FailureKind};
 use crate::program::TryCode;
@@ -95,10 +95,12 @@ impl Unwinder<'_> {
             Retry::BrokenPipe => Flow::Throw(thrown),
             Retry::AsUsual | Retry::Deferred(_) | Retry::Never => {
                 let thrown = Thrown { retry: Retry::AsUsual, ..thrown };
-                self.catch(
-                    task,
-                    EndedTry { code: Arc::clone(code), last: None, record: None, thrown },
-                )
+                let (started, is_limit) = (self.core.now(), code.is_limit);
+                let last = Some(LastAttempt { number: 0, started, is_limit });
+                if let Some(Frame { kind: FrameKind::Guard(guard), .. }) = task.frames.last_mut() {
+                    guard.last = last;
+                }
+                self.catch(task, EndedTry { code: Arc::clone(code), last, record: None, thrown })
             }
         }
     }
