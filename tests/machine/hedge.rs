@@ -23,6 +23,20 @@ fn the_first_to_succeed_wins_in_whatever_order_they_are() {
 }
 
 #[test]
+fn a_failure_leaves_the_variable_of_the_failed_word() {
+    for (body, printed) in [
+        ("work $n; fail $n", "5 5\n5\n"),
+        ("if $n == 1; giveup no; end; hang", "1 1\n1\n"),
+        ("if $n == 3; exit 4; end; work $n; fail $n", "5 5\n5\n"),
+    ] {
+        let script = format!(
+            "forany n in 5 3 1 in order hedge after 1s; {body}; catch; echo $n $error_code; finally; echo $n; end"
+        );
+        world().run(&script).succeeds().prints(printed);
+    }
+}
+
+#[test]
 fn one_that_is_fast_enough_runs_alone() {
     let ran = world().run("forany n in 1 2 3 hedge after 9s; work 5; end").succeeds().takes(5.0);
     assert_eq!(ran.world.starts().len(), 1);
@@ -85,9 +99,9 @@ fn all_failed_is_the_failure_of_the_last() {
     let body = "in order hedge after 2s; work $n; fail $n; end";
     world().run(&format!("forany n in 5 1 4 {body}")).fails("exit", 4).takes(7.0);
     world().run(&format!("forany n in 9 1 {body}")).fails("exit", 9).takes(9.0);
-    let script = "try 2 times every 10 seconds; forany n in 5 1 4 in order hedge after 2s; work $n; fail $n; end; catch; echo $error_code $n; end";
-    // Losers leave no variables.
-    world().run(&format!("n=0; {script}")).succeeds().prints("4 0\n").takes(17.0);
+    let script = "try 2 times every 10 seconds; forany n in 5 1 4 in order hedge after 2s; m=$n; work $n; fail $n; end; catch; echo $error_code $n $m; end";
+    // Losers leave no variables but the one of the loop.
+    world().run(&format!("m=0; {script}")).succeeds().prints("4 4 0\n").takes(17.0);
     world().run("a=; forany n in ${a:-} hedge after 1s; ok; end").fails("expression", 1);
     world().run("d=0s; forany n in 1 hedge after $d; ok; end").fails("expression", 1);
 }

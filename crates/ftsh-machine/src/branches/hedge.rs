@@ -41,8 +41,8 @@ pub(crate) struct Hedge {
     begun: BTreeMap<TaskId, (u64, Value, Time)>,
     /// State returned by the winner, or the failure of the last branch.
     result: Option<Result<TaskResidue, Thrown>>,
-    /// Branch whose failure is the result.
-    failed: Option<TaskId>,
+    /// Branch whose failure is the result, with its word.
+    failed: Option<(TaskId, Value)>,
     decided: bool,
     /// Key of the learned delay, while the words' durations are known.
     pub usual: Option<LimitKey>,
@@ -161,7 +161,7 @@ impl Hedge {
     ) -> bool {
         if !self.alive.remove(&task) || self.decided {
             // The failure of an ended branch has the output of the branch.
-            if self.failed == Some(task) && result.is_err() {
+            if self.failed.as_ref().is_some_and(|(it, _)| *it == task) && result.is_err() {
                 self.result = Some(result);
             }
             return false;
@@ -176,7 +176,8 @@ impl Hedge {
             outputs.end(task);
         }
         self.due += 1;
-        self.failed = result.is_err().then_some(task);
+        let word = self.word(task).filter(|_| result.is_err());
+        self.failed = word.map(|word| (task, word.clone()));
         self.result = Some(result);
         self.decided
     }
@@ -184,6 +185,11 @@ impl Hedge {
     /// Fails the loop, regardless of the branches.
     pub(crate) fn fail(&mut self, thrown: Thrown) {
         (self.decided, self.result, self.failed) = (true, Some(Err(thrown)), None);
+    }
+
+    /// Takes the word whose failure is the result.
+    pub(crate) fn take_failed_word(&mut self) -> Option<Value> {
+        self.failed.take().map(|(_, word)| word)
     }
 
     /// Returns the result; `None` if no word has ended.

@@ -199,14 +199,19 @@ fn joined(task: &mut Task) -> Flow {
             }
             None
         }
-        JoinKind::Hedge(hedge) => match hedge.result() {
-            Some(Ok(residue)) => {
-                task.take_over(residue);
-                None
+        JoinKind::Hedge(mut hedge) => {
+            if let Some(word) = hedge.take_failed_word() {
+                task.variables.set(&hedge.code.variable, word);
             }
-            Some(Err(thrown)) => return Flow::Throw(thrown),
-            None => return Flow::broken(task, "a hedged `forany` ends without a word"),
-        },
+            match hedge.result() {
+                Some(Ok(residue)) => {
+                    task.take_over(residue);
+                    None
+                }
+                Some(Err(thrown)) => return Flow::Throw(thrown),
+                None => return Flow::broken(task, "a hedged `forany` ends without a word"),
+            }
+        }
         JoinKind::Beside(mut beside) => {
             let then = beside.leaves.take();
             if let Some(residue) = beside.residue.take() {
