@@ -143,6 +143,27 @@ fn the_reason_of_a_held_attempt_is_in_the_report_and_in_the_log() {
     }
 }
 
+#[test]
+fn the_reason_of_an_attempt_that_exits_is_in_the_log() {
+    let says = "echo 'no settings' >&2; exit 4";
+    for script in [
+        "try 3 times backoff none atomic; SAYS; end",
+        "try 1 time atomic in .; try 1 time; SAYS; finally; success; end; end",
+        "try 1 time atomic; try 1 time atomic; SAYS; end; end",
+        "forany x in a hedge after 1 hour; SAYS; end",
+        "forall x in a; try 1 time atomic; SAYS; end; end",
+    ] {
+        let is_branch = script.starts_with("for");
+        let level = if is_branch { "-l10" } else { "-l5" };
+        let finished = Ftsh::command(&script.replace("SAYS", says)).options([level]).failure(4);
+        let line = "the attempt that exited with 4 had printed: no settings\n";
+        assert_eq!(finished.errors().matches(line).count(), 1, "{}", finished.story());
+    }
+    let script = "try 1 time atomic; echo 'no settings' >&2; exit 0; end";
+    let finished = Ftsh::command(script).options(["-l10"]).success();
+    assert_eq!(finished.errors(), "no settings\n");
+}
+
 /// A terminal, cron and `2>&1` join standard output and standard error.
 #[test]
 fn the_reason_of_a_held_attempt_survives_a_long_output_to_the_same_file() {

@@ -220,7 +220,7 @@ impl Committer<'_> {
         sinks: Vec<Sink>,
         then: AfterEmptied,
     ) -> Flow {
-        let most = then.failure().map_or(0, |failure| {
+        let most = then.failure().map_or(MAX_REPORTED_OUTPUT, |failure| {
             let parts = [&failure.errors, &failure.output].into_iter().flatten();
             MAX_REPORTED_OUTPUT.saturating_sub(parts.map(|part| part.len()).sum())
         });
@@ -380,6 +380,19 @@ pub(crate) fn output_received(
         None => (None, None),
     };
     let part = part.map_or(DroppedPart::Errors, |(part, _)| part);
+    if let AfterEmptied::Leave(TaskEnding::Exited(code))
+    | AfterEmptied::End(TaskEnding::Exited(code)) = then
+        && let Ok(Reply::Text(text)) = &result
+        && part == DroppedPart::Errors
+        && !text.is_empty()
+    {
+        let mut failure = Arc::unwrap_or_clone(task.exited("an attempt", code).failure);
+        failure.errors = Some(Arc::new(text.clone()));
+        let lines = failure.last_lines(MAX_REPORTED_LINES).join("\n");
+        let note = format!("the attempt that exited with {code} had printed: {lines}");
+        let level = Level::of_failure(core.tasks().exits_run(task));
+        core.log_note(task, failure.line, level, note);
+    }
     if let (Some(failure), Ok(Reply::Text(text))) = (then.failure_mut(), result)
         && (failure.printed.is_some() || !text.is_empty())
     {

@@ -37,7 +37,7 @@ impl Unwinder<'_> {
     /// Continues a task whose scope is empty.
     pub(crate) fn emptied(&mut self, task: &mut Task, after: AfterEmptied) -> Flow {
         let dropped = match after {
-            AfterEmptied::Fail(_) => {
+            AfterEmptied::Fail(_) | AfterEmptied::Leave(TaskEnding::Exited(1..)) => {
                 let part = task.top_try().and_then(|frame| frame.dropped.values().next());
                 part.map(|part| part.iter().map(OutputHolder::sink).collect())
             }
@@ -46,6 +46,7 @@ impl Unwinder<'_> {
             {
                 self.core.tasks().hedge_errors(task)
             }
+            AfterEmptied::End(TaskEnding::Exited(1..)) => self.core.tasks().hedge_errors(task),
             _ => None,
         };
         if let Some(sinks) = dropped {

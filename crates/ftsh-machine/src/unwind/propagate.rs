@@ -7,6 +7,7 @@ use crate::atomic::Committer;
 use crate::branches::JoinKind;
 use crate::channels::Passed;
 use crate::core::{Core, Flow};
+use crate::dropped::DroppedPart;
 use crate::effect::{Effect, ScopeId};
 use crate::endings::{Continuation, Logged, Retry, TaskEnding, Thrown};
 use crate::event::SIGPIPE;
@@ -184,6 +185,16 @@ impl Unwinder<'_> {
                     if !good && transaction.is_held() =>
                 {
                     task.enter(FrameKind::Transaction(transaction));
+                    return self.empty(task, scope, AfterEmptied::Leave(ending));
+                }
+                // The held standard error is logged first.
+                (FrameKind::Try(frame), _)
+                    if matches!(ending, TaskEnding::Exited(1..))
+                        && frame.dropped.contains_key(&DroppedPart::Errors) =>
+                {
+                    let scope = frame.scope;
+                    self.core.parts().scopes.note_passed(scope, Passed::Failed);
+                    task.enter(FrameKind::Try(frame));
                     return self.empty(task, scope, AfterEmptied::Leave(ending));
                 }
                 (FrameKind::Guard(guard), _) => {
