@@ -18,7 +18,7 @@ use crate::program::{Address, Loop};
 use crate::record::spans::SpanEvent;
 use crate::record::{Level, LogEvent, LogRecord};
 use crate::tasks::{AfterEmptied, Task, TaskState};
-use crate::unwind::Unwinder;
+use crate::unwind::{Unwinder, take_over};
 use crate::values::Value;
 use ftsh_syntax::clauses::ForAllClauses;
 
@@ -205,7 +205,7 @@ fn joined(task: &mut Task) -> Flow {
             }
             match hedge.result() {
                 Some(Ok(residue)) => {
-                    task.take_over(residue);
+                    take_over(task, residue);
                     None
                 }
                 Some(Err(thrown)) => return Flow::Throw(thrown),
@@ -215,7 +215,7 @@ fn joined(task: &mut Task) -> Flow {
         JoinKind::Beside(mut beside) => {
             let then = beside.leaves.take();
             if let Some(residue) = beside.residue.take() {
-                task.take_over(residue);
+                take_over(task, residue);
             }
             match (beside.result(), then) {
                 (Some((false, TaskEnding::Succeeded)), Some(then)) => return Flow::Proceed(then),

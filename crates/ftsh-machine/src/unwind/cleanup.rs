@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Unwinder, finally::is_group};
+use super::{Unwinder, finally::is_group, leaving::keep_group};
 use crate::atomic::Committer;
 use crate::branches::JoinKind;
 use crate::core::Flow;
@@ -187,7 +187,7 @@ impl Unwinder<'_> {
             self.core.parts().tasks.put(child);
         } else {
             self.core.branch_ended(task, (child.id, child.attempts), failure);
-            task.keep_group(&mut child);
+            keep_group(task, &mut child);
             if let Some(join) = task.top_join() {
                 join.running.remove(&child.id);
             }
@@ -359,7 +359,7 @@ impl Unwinder<'_> {
                 self.core.log_at(&child, child.line(), ended, Level::SPANS);
                 self.drop_structures(&mut child, 0, why);
                 self.core.branch_ended(task, (child.id, child.attempts), failure);
-                task.keep_group(&mut child);
+                keep_group(task, &mut child);
             }
         }
         self.halt_task(task);

@@ -192,25 +192,23 @@ impl Unwinder<'_> {
     }
 }
 
-impl Task {
-    /// Continues in the state that a child task leaves. A variable that the child made `local` is
-    /// restored by the call around both tasks.
-    pub(crate) fn take_over(&mut self, mut residue: TaskResidue) {
-        self.args = std::mem::take(&mut residue.args);
-        self.directory = std::mem::take(&mut residue.directory);
-        self.umask = residue.umask;
-        for (name, made) in residue.locals {
-            let made = made.or_else(|| self.variables.change(&name));
-            local(self, &name, made);
-        }
-        self.variables.absorb(residue.variables.into_changes());
+/// Continues in the state that a child task leaves. A variable that the child made `local` is
+/// restored by the call around both tasks.
+pub(crate) fn take_over(task: &mut Task, mut residue: TaskResidue) {
+    task.args = std::mem::take(&mut residue.args);
+    task.directory = std::mem::take(&mut residue.directory);
+    task.umask = residue.umask;
+    for (name, made) in residue.locals {
+        let made = made.or_else(|| task.variables.change(&name));
+        local(task, &name, made);
     }
+    task.variables.absorb(residue.variables.into_changes());
+}
 
-    /// Keeps the state of a dropped child task if it is the group of a `with`.
-    pub(super) fn keep_group(&mut self, child: &mut Task) {
-        if let Some(JoinKind::Beside(beside)) = self.top_join().map(|it| &mut it.kind) {
-            beside.keep_residue(child.id, child.residue());
-        }
+/// Keeps the state of a dropped child task if it is the group of a `with`.
+pub(super) fn keep_group(task: &mut Task, child: &mut Task) {
+    if let Some(JoinKind::Beside(beside)) = task.top_join().map(|it| &mut it.kind) {
+        beside.keep_residue(child.id, child.residue());
     }
 }
 

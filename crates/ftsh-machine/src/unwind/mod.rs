@@ -14,6 +14,7 @@ use crate::core::Core;
 
 pub(crate) use self::cancel::Cut;
 pub(crate) use self::finally::{guard, holds_output};
+pub(crate) use self::leaving::take_over;
 
 /// Leaves structures: by failure, by cancellation, or at their end.
 pub(crate) struct Unwinder<'a> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Unwinder, finally::note_last_attempt};
+use super::{Unwinder, finally::note_last_attempt, leaving::take_over};
 use crate::atomic::Committer;
 use crate::branches::JoinKind;
 use crate::channels::Passed;
@@ -154,7 +154,7 @@ impl Unwinder<'_> {
                 if let JoinKind::Beside(beside) = &mut join.kind
                     && let Some(residue) = beside.residue.take()
                 {
-                    task.take_over(residue);
+                    take_over(task, residue);
                 }
                 GroupedOutput::new(self.core).leave_relay(Some(&mut join));
                 leave_words(self.core, Some(&mut join));
