@@ -138,6 +138,7 @@ impl Model<'_> {
         let words = self.words(words)?;
         at_most.map(|most| self.positive(most)).transpose()?;
         let mut last = Err(failed("expression", 1));
+        let mut failed_word = None;
         self.held.push(Rc::clone(&self.output));
         for word in &words {
             let slot = self.slot.take();
@@ -146,11 +147,12 @@ impl Model<'_> {
             match result {
                 Ok(()) => {
                     self.win(before);
-                    last = Ok(());
+                    (last, failed_word) = (Ok(()), None);
                     break;
                 }
                 Err(failure) => {
                     self.go_back(before);
+                    failed_word = Some(Value::Text(word.as_str().into()));
                     let is_over = failure.fatal;
                     last = Err(Stop::Failed(failure));
                     if is_over {
@@ -160,6 +162,9 @@ impl Model<'_> {
             }
         }
         self.held.pop();
+        if let Some(word) = failed_word {
+            self.variables.insert(name, word);
+        }
         last
     }
 
