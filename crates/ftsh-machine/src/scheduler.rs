@@ -12,8 +12,9 @@ const SLICE: usize = 5_000;
 /// Handling this many bytes counts as one instruction.
 const BYTES: usize = 256;
 
-/// Starting a process counts as this many instructions: it takes about a millisecond.
-const PROCESS: usize = 50;
+/// Starting a process, here or for a remote branch, counts as this many instructions, because it
+/// takes about a millisecond.
+const START: usize = 50;
 
 /// Clock, timers, and queue of ready tasks.
 #[derive(Debug)]
@@ -123,9 +124,9 @@ impl Scheduler {
         self.budget = self.budget.saturating_sub(1);
     }
 
-    /// Counts the start of a process.
-    pub(crate) fn count_process(&mut self) {
-        self.budget = self.budget.saturating_sub(PROCESS);
+    /// Counts the start of a process or of a remote branch.
+    pub(crate) fn count_start(&mut self) {
+        self.budget = self.budget.saturating_sub(START);
     }
 
     /// Adds to the bytes handled by the current instruction.

@@ -138,8 +138,8 @@ impl Machine {
         }
         let parts = self.core.parts();
         if let Some(effect) = parts.requests.next() {
-            if matches!(effect, Effect::Run(_)) {
-                parts.scheduler.count_process();
+            if matches!(effect, Effect::Run(_) | Effect::Dispatch(_)) {
+                parts.scheduler.count_start();
             }
             return Output::Effect(effect);
         }
