@@ -91,7 +91,7 @@ pub(super) fn answer(ip: Option<IpAddr>, submit: &[OsString]) -> Result<Outcome>
         print_note("the connection to the job is broken");
         BROKEN
     });
-    Ok(Outcome::Exited(code.max(streams::HAS_FAILED.load(Ordering::SeqCst).into())))
+    Ok(Outcome::Exited(code.max(streams.has_failed().into())))
 }
 
 /// Runs a command with the streams of the head.

@@ -26,15 +26,8 @@ pub(super) struct Streams {
     /// Number of packets that may be sent of each stream. None after the end of its reader.
     credits: Mutex<[Option<usize>; 3]>,
     changed: Condvar,
-}
-
-/// Set when content of a stream was lost.
-pub(super) static HAS_FAILED: AtomicBool = AtomicBool::new(false);
-
-fn fail(slug: Slug, verb: &str, stream: u8, error: &Error) {
-    HAS_FAILED.store(true, Ordering::SeqCst);
-    let name = ["input", "output", "error"][usize::from(stream)];
-    print_message(slug, format!("can't {verb} standard {name}: {}", plain(error)));
+    /// True when content of a stream was lost.
+    has_failed: AtomicBool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -45,7 +38,19 @@ impl Streams {
     /// Creates the streams of a connection. They live as long as the process.
     pub(super) fn new(sender: Half) -> &'static Self {
         let (sender, credits) = (Mutex::new(sender), Mutex::new([Some(WINDOW); 3]));
-        Box::leak(Box::new(Self { sender, credits, changed: Condvar::new() }))
+        let (changed, has_failed) = (Condvar::new(), AtomicBool::new(false));
+        Box::leak(Box::new(Self { sender, credits, changed, has_failed }))
+    }
+
+    /// Returns true if content of a stream was lost.
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::SeqCst)
+    }
+
+    fn fail(&self, slug: Slug, verb: &str, stream: u8, error: &Error) {
+        self.has_failed.store(true, Ordering::SeqCst);
+        let name = ["input", "output", "error"][usize::from(stream)];
+        print_message(slug, format!("can't {verb} standard {name}: {}", plain(error)));
     }
 
     /// Sends a packet. Returns none if the connection is broken.
@@ -81,7 +86,7 @@ impl Streams {
                         // A closed stream is empty.
                         Err(error) if error.raw_os_error() == Some(libc::EBADF) => break 0,
                         Err(error) => {
-                            fail(Slug::System, "read", stream, &error);
+                            self.fail(Slug::System, "read", stream, &error);
                             // The end of the stream alone would look like the end of its content.
                             return self.end(1);
                         }
@@ -106,7 +111,7 @@ impl Streams {
             for piece in pieces.iter().take_while(|piece| !piece.is_empty()) {
                 if let Err(error) = to.write_all(&piece).and_then(|()| to.flush()) {
                     if error.kind() != ErrorKind::BrokenPipe {
-                        fail(Slug::Output, "write to", stream, &error);
+                        self.fail(Slug::Output, "write to", stream, &error);
                     }
                     self.send(PacketKind::Closed, stream, &[]);
                     break;
