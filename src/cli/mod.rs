@@ -148,7 +148,7 @@ fn read_each(words: &[OsString], flags: &Flags) -> Outcome {
             Err(error) if script != "-" => Err(messages::usage(
                 Slug::ScriptFile,
                 format_args!(
-                    "can't read the script `{}`: {}; with `-n` and `-p`, each word is a script",
+                    "can't read the script `{}`: {}; with `-n` or `-p`, each word is a script",
                     script.display(),
                     plain(&error)
                 ),
