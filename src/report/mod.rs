@@ -50,16 +50,21 @@ pub fn render(failure: &Failure, secrets: &Secrets) -> String {
     for line in trace(failure) {
         let _ = writeln!(text, "  {line}");
     }
-    write_printed(&mut text, &failure.last_lines(MAX_REPORTED_LINES), secrets);
+    let printed = failure.last_lines(MAX_REPORTED_LINES);
+    write_printed(&mut text, &printed, secrets);
     if let Some(branches) = &failure.branches {
         write_branches(&mut text, branches, secrets);
     }
-    // Scripts often fail with `failure "…: $error"`.
-    if let Some(earlier) = &failure.earlier
-        && !failure.message.contains(&earlier.message)
-    {
-        let way = earlier.way(failure.file(), own_steps(earlier, failure));
-        let _ = writeln!(text, "  before that: {way}: {}", printable(&earlier.summary()));
+    if let Some(earlier) = &failure.earlier {
+        // Scripts often fail with `failure "…: $error"`.
+        if !failure.message.contains(&earlier.message) {
+            let way = earlier.way(failure.file(), own_steps(earlier, failure));
+            let _ = writeln!(text, "  before that: {way}: {}", printable(&earlier.summary()));
+        }
+        // The lines of a failure that was cut short are those of the earlier one.
+        if printed.is_empty() {
+            write_printed(&mut text, &earlier.last_lines(MAX_REPORTED_LINES), secrets);
+        }
     }
     // Some secrets become known only after the failure.
     secrets.hide_in(&mut text);
