@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 
 use crate::branch_files::nothing_hidden;
-use crate::support::run::Finished;
+use crate::support::run::{Finished, command};
 use crate::support::{FTSH, Ftsh};
 
 const FAKE: &str = include_str!("support/ftsh-carry-fake");
@@ -354,7 +354,7 @@ fn path(folder: &Path) -> String {
 #[ignore = "slow: `.ci/run` includes it"]
 fn the_carriers_of_the_documents_keep_the_contract() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/carriers");
-    let mut page = std::process::Command::new(folder.join("page"));
+    let mut page = command(folder.join("page"));
     let checked = page.env("PATH", path(&folder)).output().expect("a shell");
     let text = String::from_utf8_lossy(&checked.stdout);
     assert!(checked.status.success(), "{text}{}", String::from_utf8_lossy(&checked.stderr));

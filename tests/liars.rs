@@ -11,7 +11,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::support::run::Finished;
+use crate::support::run::{Finished, command};
 use crate::support::slurm::wait_or;
 use crate::support::{FTSH, Ftsh, has};
 
@@ -31,7 +31,7 @@ impl Machines {
             fs::create_dir(directory.join(folder)).expect("a directory");
         }
         let sessions = File::create_new(directory.join("sessions")).expect("a file");
-        let process = Command::new(&program)
+        let process = command(&program)
             .arg(FTSH)
             .current_dir(&directory)
             .stdin(Stdio::null())

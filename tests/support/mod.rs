@@ -1,5 +1,6 @@
 //! Shared code of the tests: supervised runs of the real binary.
 
+pub(crate) mod apart;
 pub(crate) mod branches;
 pub(crate) mod documents;
 pub(crate) mod expectations;

@@ -17,6 +17,7 @@ use nix::unistd::{Gid, Pid, Uid, setgid, setgroups, setsid, setuid};
 use tempfile::TempDir;
 use wait_timeout::ChildExt;
 
+use super::apart::live_apart;
 use super::old_kernel::take_features;
 use super::processes::{Mark, Survivor};
 use super::program::caller_environment;
@@ -32,8 +33,8 @@ pub(crate) const NOBODY: u32 = 65534;
 /// Capacity of a pipe without a reader.
 const PIPE: usize = 1 << 16;
 
-/// Creates a command with the default disposition of every signal, and without inherited
-/// descriptors.
+/// Creates a command with the default disposition of every signal, without inherited descriptors,
+/// and apart from the shells of other tests.
 ///
 /// A script's `&`, `nohup` and service managers start programs, and thus the tests, with ignored
 /// signals; a runner with a lock on descriptor 7 lets the tests have it.
@@ -44,6 +45,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
         // SAFETY: descriptors only change a flag.
         unsafe { libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as i32) };
     });
+    live_apart();
     Command::new(program)
 }
 
