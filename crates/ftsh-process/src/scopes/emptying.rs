@@ -3,8 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use ftsh_machine::effect::Signal;
-
 /// First interval between two checks of processes whose end is not reported. The intervals grow.
 pub(super) const FIRST_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -22,9 +20,8 @@ pub(super) struct Emptying {
     pub gentle: HashSet<i32>,
     /// Those of `processes` that still need SIGTERM after another signal.
     pub again: HashSet<i32>,
-    /// Those of `processes` whose children could not be listed yet, with their nesting depths and
-    /// signals.
-    pub unlisted: HashMap<i32, (usize, Signal)>,
+    /// True if the children of some of `processes` could not be listed yet.
+    pub unlisted: bool,
     /// Processes found by the last full scan, with start times.
     pub known: Option<HashMap<i32, u64>>,
     /// True if the last scan found no process.
@@ -58,7 +55,7 @@ impl Emptying {
             processes: HashSet::new(),
             gentle: HashSet::new(),
             again: HashSet::new(),
-            unlisted: HashMap::new(),
+            unlisted: false,
             known: None,
             clean: false,
             look: None,

@@ -216,11 +216,12 @@ impl ScopeTree {
         };
         let roots: HashSet<i32> = stack.iter().map(|&(pid, ..)| pid).collect();
         let mut asked = Vec::new();
-        let mut unlisted = std::mem::take(&mut emptying.unlisted);
-        stack.extend(unlisted.iter().map(|(&pid, &(depth, signal))| (pid, depth, signal)));
+        // Found again from the roots: the id of an ended process may belong to another one by now.
+        let lists_all = std::mem::take(&mut emptying.unlisted);
+        let mut seen = HashSet::new();
         while let Some((pid, depth, signal)) = stack.pop() {
             let is_new = emptying.again.remove(&pid) || !emptying.processes.contains(&pid);
-            if !is_new && unlisted.remove(&pid).is_none() {
+            if !seen.insert(pid) || !is_new && !lists_all {
                 continue;
             }
             if is_new && !system.group(pid).is_some_and(|group| emptying.groups.contains(&group)) {
@@ -241,10 +242,10 @@ impl ScopeTree {
                 Ok(children) => {
                     stack.extend(children.into_iter().map(|child| (child, depth, signal)));
                 }
-                Err(_) => drop(emptying.unlisted.insert(pid, (depth, signal))),
+                Err(_) => emptying.unlisted = true,
             }
         }
-        if !emptying.unlisted.is_empty() {
+        if emptying.unlisted {
             emptying.look.get_or_insert(now + emptying.interval());
         }
         for (pid, signal) in asked {

@@ -106,6 +106,36 @@ fn an_unreadable_list_of_children_is_read_again() {
     }
 }
 
+/// The id of an ended process whose children could not be listed is reused in another scope.
+#[test]
+fn a_reused_id_is_not_signaled() {
+    for (looks, adopts) in (0..5).flat_map(|looks| [(looks, false), (looks, true)]) {
+        let mut shell = Shell::new(adopts);
+        let fork = Happening::Fork {
+            which: 0,
+            leads: true,
+            wipes: false,
+            ends_on_sigterm: true,
+            loading: 0,
+        };
+        for step in [Step::Open(0), Step::Interrupt(1), Step::Start(1), Step::Happens(fork)] {
+            shell.step(&step);
+        }
+        shell.step(&Step::Terminate(1));
+        shell.count_looks(looks);
+        for step in [
+            Step::Settle(10),
+            Step::Happens(Happening::End(1, 0)),
+            Step::Start(0),
+            Step::Escalate(0),
+            Step::Settle(10),
+        ] {
+            shell.step(&step);
+        }
+        shell.finish();
+    }
+}
+
 /// SIGTERM follows SIGINT in every process, also in orphans and in groups without a leader, and
 /// never goes to a scope that received SIGTERM at once.
 #[test]
