@@ -16,6 +16,9 @@ use ftsh_machine::record::LogEvent;
 
 /// Time after which a program that is still being loaded counts as untagged.
 const LOADING_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time that counts at most between two reads of a tag. If this process or the machine pauses, the
+/// program is not loaded meanwhile either.
+const MAX_STEP: Duration = Duration::from_millis(500);
 /// Longest interval between two checks. The ends of all processes are reported, except those of
 /// other users.
 const MAX_INTERVAL: Duration = Duration::from_secs(1);
@@ -25,14 +28,22 @@ const MAX_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct Subreaper {
     /// Assigned orphans by process id.
     orphans: HashMap<i32, Orphan>,
-    /// Orphans whose tag cannot be read yet: time of the first try, and the scope to assume
-    /// otherwise.
-    unclear: HashMap<i32, (Instant, ScopeId)>,
+    /// Orphans whose tag cannot be read yet.
+    unclear: HashMap<i32, Unclear>,
 }
 
 struct Orphan {
     scope: ScopeId,
     depth: usize,
+}
+
+struct Unclear {
+    /// Scope to assume if the tag is never readable. Guessed at the first sight of the orphan: other
+    /// scopes may open later.
+    scope: ScopeId,
+    /// Time of the last read.
+    last: Instant,
+    waited: Duration,
 }
 
 impl Subreaper {
@@ -58,15 +69,16 @@ impl Subreaper {
         let (scope, depth) = if let TagLookup::Ours(tag) = tagged {
             (tree.current_owner(tag.scope), tag.depth)
         } else {
-            // The scope is guessed at the first sight of the orphan: other scopes may open before
-            // its tag can be read.
-            let first = self.unclear.get(&pid).copied();
-            let (since, scope) = first.unwrap_or_else(|| (now, tree.guess(system.group(pid))));
-            self.unclear.insert(pid, (since, scope));
-            if tagged.is_open() && now - since < LOADING_TIMEOUT {
+            let unclear = self.unclear.entry(pid).or_insert_with(|| {
+                let scope = tree.guess(system.group(pid));
+                Unclear { scope, last: now, waited: Duration::ZERO }
+            });
+            unclear.waited += (now - unclear.last).min(MAX_STEP);
+            unclear.last = now;
+            if tagged.is_open() && unclear.waited < LOADING_TIMEOUT {
                 return false;
             }
-            (tree.current_owner(scope), 0)
+            (tree.current_owner(unclear.scope), 0)
         };
         self.unclear.remove(&pid);
         self.orphans.insert(pid, Orphan { scope, depth });

@@ -136,6 +136,30 @@ fn a_reused_id_is_not_signaled() {
     }
 }
 
+/// While a program is being loaded, this process gets no processor time, or the machine stops.
+#[test]
+fn a_pause_is_not_taken_for_a_program_that_hangs() {
+    let mut shell = Shell::new(true);
+    let fork =
+        Happening::Fork { which: 0, leads: true, wipes: false, ends_on_sigterm: true, loading: 2 };
+    for step in [
+        Step::Open(0),
+        Step::Open(0),
+        Step::Start(1),
+        Step::Happens(fork),
+        Step::Happens(Happening::End(0, 0)),
+        Step::Reap,
+        Step::Look(Vec::new()),
+        Step::Terminate(1),
+        Step::Settle(1500),
+        Step::Settle(10),
+    ] {
+        shell.step(&step);
+    }
+    assert_eq!(shell.living(), 0, "the orphan belongs to the scope");
+    shell.finish();
+}
+
 /// SIGTERM follows SIGINT in every process, also in orphans and in groups without a leader, and
 /// never goes to a scope that received SIGTERM at once.
 #[test]
