@@ -370,3 +370,15 @@ fn marked(mark: &str) -> Vec<i32> {
     };
     pids.filter(has).filter(|&pid| lives(pid)).collect()
 }
+
+/// Describes processes for a failure: what they execute, and whose children they are.
+fn stories(pids: &[i32]) -> String {
+    let story = |pid: &i32| {
+        let read = |file| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let [command, stat, environment] = ["cmdline", "stat", "environ"].map(read);
+        let tags = environment.split(|&byte| byte == 0).filter(|it| it.starts_with(b"FTSH_"));
+        let texts = [command, stat, tags.collect::<Vec<_>>().join(&b' ')];
+        texts.map(|text| String::from_utf8_lossy(&text).replace('\0', " ")).join("\n")
+    };
+    pids.iter().map(story).collect()
+}
