@@ -59,13 +59,20 @@ impl Machines {
         in_session.collect()
     }
 
-    /// Waits until nothing is left.
-    fn until_gone(&self) {
+    /// Waits until nothing of an ended run is left.
+    fn until_gone(&self, run: &Finished) {
         let jobs = || -> Vec<_> {
             let entries = fs::read_dir(&self.jobs).into_iter().flatten().flatten();
             entries.map(|entry| entry.file_name()).collect()
         };
-        let why = || format!("left on the machines: {:?} of {:?}", self.processes(), jobs());
+        let why = || {
+            let (processes, jobs) = (self.processes(), jobs());
+            let names: Vec<_> = jobs.iter().filter_map(|job| job.to_str()).collect();
+            let said = lines(run, "lies").join("\n") + "\n" + &run.errors();
+            let is_said = |line: &&str| names.iter().any(|job| line.contains(job));
+            let said: Vec<&str> = said.lines().filter(is_said).collect();
+            format!("left on the machines: {processes:?} of {jobs:?}\n{}", said.join("\n"))
+        };
         wait_or(why, || jobs().is_empty() && self.processes().is_empty());
     }
 }
@@ -116,7 +123,7 @@ fn lies(branches: usize, at_once: usize, seed: u64) {
     let story = || format!("seed {seed}: {}\n{}", lines(&run, "lies").join("\n"), run.story());
     run.expect_code(0);
     run.nothing_left();
-    machines.until_gone();
+    machines.until_gone(&run);
     assert!(lines(&run, "together").is_empty(), "two at once: {}", story());
     let results = lines(&run, "results");
     assert_eq!(results.len(), branches, "{}", story());
@@ -163,7 +170,7 @@ fn a_killed_shell_leaves_nothing_with_a_liar() {
     run.until_gone("the end of all");
     let run = run.wait();
     run.nothing_left();
-    machines.until_gone();
+    machines.until_gone(&run);
     assert!(lines(&run, "together").is_empty(), "{}", run.story());
 }
 
